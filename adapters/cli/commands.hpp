@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// What each command of the program `cantle` takes and does. main.cpp fills the options from the command line; a command throws
+// cantle::error for bad input and returns nothing: it succeeded.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cantle::cli {
+
+struct plan_command {
+    std::string graph;                    ///< path; "-": stdin
+    std::string mesh, names, cluster = "h100";
+    std::string plan_file, svg_file;      ///< empty: not written
+    bool json = false;                    ///< report for machines on stdout
+    std::string inputs, outputs;          ///< layouts; empty: the default
+    std::string parameters = "fully_sharded";
+    std::string replica_axes;             ///< names joined by commas
+    std::vector<std::string> pins;        ///< NAME=LAYOUT
+    bool clustering = true;
+    std::optional<double> gap, tie_break; ///< absent: the default
+    std::optional<std::int64_t> max_sweeps;
+    std::vector<std::string> cost;        ///< KEY=VALUE
+};
+void run(plan_command const& command);
+
+struct show_command {
+    std::string plan, graph;              ///< graph empty: the report without projections
+    bool json = false;
+    std::string svg_file;
+};
+void run(show_command const& command);
+
+struct graph_command {
+    std::string graph;
+};
+void run(graph_command const& command);
+
+struct clusters_command {};
+void run(clusters_command const& command);
+
+/// capture and models: starts cantle-libtorch with the same arguments and becomes it; returns only by throwing. The program is
+/// $CANTLE_LIBTORCH_PROGRAM, else cantle-libtorch in the folder of this program. Errors: adapter_missing (702).
+struct libtorch_command {
+    std::vector<std::string> arguments;   ///< of the whole command line, the command included
+};
+[[noreturn]] void run(libtorch_command const& command);
+
+}  // namespace cantle::cli

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+// The program `cantle`. Exit status: 0 done, 2 bad input (one numbered line on stderr), 1 a fault of the program itself.
+#include <adapters/cli/commands.hpp>
+
+#include <cantle/base/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#ifndef CANTLE_VERSION
+#define CANTLE_VERSION "0.0.0"
+#endif
+
+namespace {
+
+/// CLI11's sentences end in a full stop or span lines; ours are one line.
+std::string one_line(std::string s) {
+    for (char& c : s)
+        if (c == '\n' || c == '\r') c = ' ';
+    while (!s.empty() && (s.back() == '.' || s.back() == ' ')) s.pop_back();
+    return s;
+}
+
+bool is_command(CLI::App const& app, std::string const& name) {
+    for (auto const* sub : app.get_subcommands({}))
+        if (sub->get_name() == name) return true;
+    return false;
+}
+
+void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
+    app.add_option("GRAPH", c.graph, "graph file as `cantle capture` writes it; - reads stdin")->required()->type_name("FILE");
+    app.add_option("--mesh", c.mesh, "mesh sizes, outermost axis first: 8 or 4x8")->required()->type_name("SIZES");
+    app.add_option("--names", c.names, "one name per mesh axis, as in dp,tp (default: a0,a1,...)")->type_name("NAMES");
+    app.add_option("--cluster", c.cluster, "machine under the mesh; see `cantle clusters`")->capture_default_str()->type_name("NAME");
+    app.add_option("-o,--output", c.plan_file, "write the plan to this file")->type_name("FILE");
+    app.add_option("--svg", c.svg_file, "draw one layer into this file")->type_name("FILE");
+    app.add_flag("--json", c.json, "report for machines on stdout (docs/cli.md lists the keys)");
+    app.add_option("--inputs", c.inputs, "layout of inputs and targets, or free (default: S0 on the first axis)")->type_name("LAYOUT");
+    app.add_option(
+           "--outputs", c.outputs,
+           "layout of outputs, or free (default: free; graphs of recipe table3: S0 on the first axis, last dim on the last of several)")
+        ->type_name("LAYOUT");
+    app.add_option("--parameters", c.parameters, "storage of parameters: fully_sharded, replicated or free")
+        ->capture_default_str()
+        ->type_name("HOW");
+    app.add_option("--replica-axes", c.replica_axes, "axes on which parameters stay whole, as in dp (default: none)")->type_name("NAMES");
+    app.add_option("--pin", c.pins, "the tensor of that name lies so; * stands for any text; may be repeated")
+        ->type_name("NAME=LAYOUT")->take_all()->expected(1)->delimiter('\0');
+    app.add_flag("!--no-clustering", c.clustering, "let every copy of a layer decide for itself (default: copies share a decision)");
+    app.add_option("--gap", c.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
+    app.add_option("--max-sweeps", c.max_sweeps, "most sweeps of the solver (default: 2000)")->type_name("N");
+    app.add_option("--tie-break", c.tie_break, "microseconds per edge whose layouts differ (default: 1)")->type_name("US");
+    app.add_option("--cost-set", c.cost,
+                   "compute_efficiency, memory_efficiency, copy_efficiency (default: 0.7 each), causal=full|kept_pairs")
+        ->type_name("KEY=VALUE")
+        ->take_all()
+        ->expected(1)
+        ->delimiter('\0');
+    app.footer("Layouts have one placement per mesh axis: R (whole), S<dim> (cut along that dim), as in S0,R.");
+}
+
+int run(int argc, char** argv) {
+    using namespace cantle::cli;
+    CLI::App app("Plans how a training graph is sharded over a device mesh, and proves how good the plan is.", "cantle");
+    app.set_version_flag("--version", std::string("cantle ") + CANTLE_VERSION);
+    app.require_subcommand(1);
+
+    // Everything behind these belongs to cantle-libtorch, --help included; they stand here for the list of commands only.
+    app.add_subcommand("capture", "record a model's training graph without a GPU: capture MODEL --batch N --seq N -o FILE");
+    app.add_subcommand("models", "the example models that capture knows, with their sizes");
+
+    plan_command plan;
+    auto* plan_app = app.add_subcommand("plan", "plan a graph on a mesh; report, plan file and picture");
+    describe_plan(*plan_app, plan);
+
+    show_command show;
+    auto* show_app = app.add_subcommand("show", "the report of a plan that was written");
+    show_app->add_option("PLAN", show.plan, "plan file as `cantle plan -o` writes it")->required()->type_name("FILE");
+    show_app->add_option("--graph", show.graph, "the graph it was made for; adds projections and patterns")->type_name("GRAPH");
+    show_app->add_option("--svg", show.svg_file, "draw one layer into this file (needs --graph)")->type_name("FILE");
+    show_app->add_flag("--json", show.json, "report for machines on stdout");
+
+    graph_command graph;
+    auto* graph_app = app.add_subcommand("graph", "what a graph holds: roles, ops, modules");
+    graph_app->add_option("GRAPH", graph.graph, "graph file; - reads stdin")->required()->type_name("FILE");
+
+    auto* clusters_app = app.add_subcommand("clusters", "the machines that are known, with all figures");
+
+    try {
+        std::string const command = argc > 1 ? argv[1] : "";
+        if (command == "capture" || command == "models") run(libtorch_command{{argv + 1, argv + argc}});
+        if (!command.empty() && command[0] != '-' && !is_command(app, command))
+            throw cantle::error(cantle::error_code::bad_option, "command '" + command + "'", "there is no such command",
+                                "use capture, models, plan, show, graph or clusters");
+        app.parse(argc, argv);
+    } catch (CLI::Success const& e) {
+        return app.exit(e);
+    } catch (CLI::ParseError const& e) {
+        auto const* at = &app;
+        for (auto const* sub : app.get_subcommands()) at = sub;
+        std::string const failed = at == &app ? "cantle" : "cantle " + at->get_name();
+        throw cantle::error(cantle::error_code::bad_option, "command line", one_line(e.what()), "see `" + failed + " --help`");
+    }
+    if (plan_app->parsed()) run(plan);
+    else if (show_app->parsed()) run(show);
+    else if (graph_app->parsed()) run(graph);
+    else if (clusters_app->parsed()) run(clusters_command{});
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        int const status = run(argc, argv);
+        if (std::fflush(stdout) != 0) {
+            std::fputs("cantle error 102: stdout: it cannot be written. Remedy: check where the output goes\n", stderr);
+            return 2;
+        }
+        return status;
+    } catch (cantle::error const& e) {
+        std::fprintf(stderr, "%s\n", one_line(e.what()).c_str());
+        return 2;
+    } catch (std::exception const& e) {
+        std::fprintf(stderr, "cantle: internal fault: %s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// The program `cantle-libtorch`: what needs LibTorch. `cantle` starts it, so that `cantle` itself need not load 0.2 s of libraries.
+// Exit status 0, or 2 with one numbered error line on stderr. Nothing half-written is left behind.
+#include <adapters/libtorch/capture_models.hpp>
+#include <cantle/base/error.hpp>
+#include <cantle/graph/canonical.hpp>
+#include <cantle/graph/graph_json.hpp>
+#include <cantle/graph/mixed_precision.hpp>
+#include <cantle/graph/validate.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using cantle::error;
+using cantle::error_code;
+
+/// "dim=64" -> {"dim", 64}
+std::pair<std::string, std::int64_t> parse_size(std::string const& text) {
+    auto const equals = text.find('=');
+    auto const refuse = [&](std::string const& problem) {
+        throw error(error_code::bad_option, "--set " + text, problem, "write it as dim=64");
+    };
+    if (equals == std::string::npos || equals == 0) refuse("it is not of the form key=value");
+    std::int64_t value = 0;
+    auto const* const first = text.data() + equals + 1;
+    auto const* const last = text.data() + text.size();
+    auto const [end, problem] = std::from_chars(first, last, value);
+    if (problem != std::errc() || end != last || first == last) refuse("its value is no whole number");
+    return {text.substr(0, equals), value};
+}
+
+struct capture_options {
+    cantle::libtorch::model_request request;
+    std::vector<std::string> sizes;
+    std::string path;
+    bool raw = false;
+};
+
+void run_capture(capture_options const& options) {
+    using clock = std::chrono::steady_clock;
+    auto const seconds = [](clock::duration d) { return std::chrono::duration<double>(d).count(); };
+    auto request = options.request;
+    for (auto const& s : options.sizes) request.overrides.push_back(parse_size(s));
+    auto const start = clock::now();
+    auto graph = cantle::libtorch::capture_model(request);
+    auto const captured = clock::now();
+    auto const captured_nodes = graph.size();
+    if (request.precision == "bf16") graph = cantle::mixed_precision(graph);
+    if (!options.raw) graph = cantle::canonicalize(std::move(graph));
+    cantle::validate(graph);
+    auto const canonical = clock::now();
+    cantle::write_graph_json(graph, options.path);
+    std::fprintf(stderr, "captured %s: %zu nodes in %.3f s, canonical form %zu nodes in %.3f s, written to %s in %.3f s\n", request.model.c_str(),
+                 captured_nodes, seconds(captured - start), graph.size(), seconds(canonical - captured), options.path.c_str(),
+                 seconds(clock::now() - canonical));
+}
+
+void print_models() {
+    for (auto const& m : cantle_models::list_models()) {
+        std::printf("%-12s %s\n            ", m.name.c_str(), m.what.c_str());
+        for (auto const& [key, value] : m.defaults) std::printf(" %s=%lld", key.c_str(), static_cast<long long>(value));
+        std::printf("\n");
+    }
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Captures training graphs from LibTorch models, without a GPU.", "cantle-libtorch");
+    app.require_subcommand(1);
+    capture_options options;
+    auto* const capture = app.add_subcommand("capture", "Capture an example model's joint forward-backward graph as JSON");
+    capture->add_option("model", options.request.model, "Name of the model (see: cantle-libtorch models)")->required();
+    capture->add_option("--batch", options.request.batch, "Samples in the global batch")->required();
+    capture->add_option("--seq", options.request.sequence, "Tokens in a sequence")->required();
+    capture->add_option("--recipe", options.request.recipe, "train: loss and gradients; table3: ends at the logits, with a tangent")->capture_default_str();
+    capture->add_option("--precision", options.request.precision, "bf16: fp32 parameters, bf16 compute, fp32 gradients; fp32")->capture_default_str();
+    capture->add_option("--set", options.sizes, "Another size of the model, as dim=64 (may be repeated)");
+    capture->add_flag("--raw", options.raw, "Leave out the canonical form");
+    capture->add_option("-o,--output", options.path, "File to write")->required();
+    auto* const models = app.add_subcommand("models", "List the example models and their sizes");
+    try {
+        app.parse(argc, argv);
+    } catch (CLI::CallForHelp const& help) {
+        return app.exit(help);
+    } catch (CLI::CallForAllHelp const& help) {
+        return app.exit(help);
+    } catch (CLI::ParseError const& e) {
+        std::string text(e.what());
+        for (auto& c : text)
+            if (c == '\n') c = ' ';
+        throw error(error_code::bad_option, "command line", text, "see cantle-libtorch --help");
+    }
+    if (models->parsed()) print_models();
+    else run_capture(options);
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (error const& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+    } catch (std::exception const& e) {
+        std::fprintf(stderr, "cantle error %d: capture: %s\n", static_cast<int>(error_code::capture_failed), e.what());
+    }
+    return 2;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <examples/models/bert.hpp>
+#include <examples/models/gpt2.hpp>
+#include <examples/models/llama3.hpp>
+#include <examples/models/mlp.hpp>
+#include <examples/models/model.hpp>
+
+#include <cantle/base/error.hpp>
+
+#include <algorithm>
+
+namespace cantle_models {
+namespace {
+
+using tensors = std::vector<at::Tensor>;
+
+std::int64_t size_of(sizes const& config, std::string_view key) {
+    for (auto const& [name, value] : config)
+        if (name == key) return value;
+    return 0;
+}
+
+[[noreturn]] void bad_size(std::string const& model, std::string const& problem, std::string const& remedy) {
+    throw cantle::error(cantle::error_code::bad_option, "model " + model, problem, remedy);
+}
+
+void check_heads(std::string const& name, std::int64_t dim, std::int64_t heads, std::int64_t kv_heads) {
+    if (dim % heads != 0 || heads % kv_heads != 0)
+        bad_size(name, "dim " + std::to_string(dim) + ", heads " + std::to_string(heads) + " and kv_heads " + std::to_string(kv_heads) + " do not divide",
+                 "let heads divide dim, and kv_heads divide heads");
+}
+
+/// Cross-entropy as everyone writes it, in float32 whatever the type of the logits.
+at::Tensor cross_entropy(at::Tensor const& logits, at::Tensor const& target) {
+    return torch::nn::functional::cross_entropy(logits.to(torch::kFloat).flatten(0, -2), target.flatten());
+}
+
+torch::TensorOptions options_of(torch::nn::Module const& module) { return module.parameters().front().options().requires_grad(false); }
+
+at::Tensor random_ids(std::int64_t below, at::IntArrayRef shape, torch::nn::Module const& module) {
+    return torch::randint(below, shape, options_of(module).dtype(torch::kLong));
+}
+
+template <class Module>
+model with_tokens(std::string name, sizes config, Module module) {
+    auto const vocab = size_of(config, "vocab");
+    model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
+    m.forward = [module](tensors const& in) mutable { return module->forward(in[0]); };
+    m.example = [module, vocab](std::int64_t b, std::int64_t s) {
+        auto const tokens = random_ids(vocab, {b, s}, *module);
+        return batch{{{"tokens", tokens}}, random_ids(vocab, {b, s}, *module)};
+    };
+    return m;
+}
+
+model make_llama3(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    check_heads(name, at("dim"), at("heads"), at("kv_heads"));
+    llama3 const module(llama3_config{at("dim"), at("layers"), at("heads"), at("kv_heads"), at("ffn"), at("vocab"), sequence});
+    return with_tokens(std::move(name), std::move(config), module);
+}
+
+model make_gpt2(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    check_heads(name, at("dim"), at("heads"), at("heads"));
+    auto const positions = std::max(at("positions"), sequence);
+    gpt2 const module(gpt2_config{at("dim"), at("layers"), at("heads"), at("vocab"), positions, static_cast<double>(at("dropout")) / 100.0});
+    return with_tokens(std::move(name), std::move(config), module);
+}
+
+model make_bert(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    check_heads(name, at("dim"), at("heads"), at("heads"));
+    bert module(bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), std::max(at("positions"), sequence), at("types")});
+    auto const vocab = at("vocab"), types = at("types");
+    model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
+    m.forward = [module](tensors const& in) mutable { return module->forward(in[0], in[1]); };
+    m.example = [module, vocab, types](std::int64_t b, std::int64_t s) {
+        return batch{{{"tokens", random_ids(vocab, {b, s}, *module)}, {"token_types", random_ids(types, {b, s}, *module)}},
+                     random_ids(vocab, {b, s}, *module)};
+    };
+    return m;
+}
+
+model make_mlp(std::string name, sizes config, std::int64_t) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    mlp module(mlp_config{at("dim"), at("hidden"), at("layers"), at("classes")});
+    auto const dim = at("dim"), classes = at("classes");
+    model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
+    m.forward = [module](tensors const& in) mutable { return module->forward(in[0]); };
+    m.example = [module, dim, classes](std::int64_t b, std::int64_t) {
+        return batch{{{"x", torch::randn({b, dim}, options_of(*module))}}, random_ids(classes, {b}, *module)};
+    };
+    return m;
+}
+
+struct row {
+    model_info info;
+    model (*make)(std::string, sizes, std::int64_t);
+};
+
+sizes llama_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t kv_heads, std::int64_t ffn, std::int64_t vocab) {
+    return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"kv_heads", kv_heads}, {"ffn", ffn}, {"vocab", vocab}};
+}
+sizes gpt2_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads) {
+    return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"vocab", 50257}, {"positions", 1024}, {"dropout", 0}};
+}
+
+std::vector<row> const& rows() {
+    static std::vector<row> const all = {
+        {{"llama3-8b", "LLaMA 3 8B", llama_sizes(4096, 32, 32, 8, 14336, 128256)}, make_llama3},
+        {{"llama3-70b", "LLaMA 3 70B", llama_sizes(8192, 80, 64, 8, 28672, 128256)}, make_llama3},
+        {{"llama3-tiny", "LLaMA 3 small enough to run on a laptop", llama_sizes(64, 2, 4, 2, 128, 256)}, make_llama3},
+        {{"gpt2", "GPT-2 (dropout in percent)", gpt2_sizes(768, 12, 12)}, make_gpt2},
+        {{"gpt2-medium", "GPT-2 medium", gpt2_sizes(1024, 24, 16)}, make_gpt2},
+        {{"gpt2-xl", "GPT-2 XL", gpt2_sizes(1600, 48, 25)}, make_gpt2},
+        {{"bert-base", "BERT base with its masked-language-model head",
+          {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2}}}, make_bert},
+        {{"mlp", "a multi-layer perceptron; it has no sequence", {{"dim", 1024}, {"hidden", 4096}, {"layers", 4}, {"classes", 1024}}}, make_mlp},
+    };
+    return all;
+}
+
+}  // namespace
+
+std::vector<model_info> const& list_models() {
+    static std::vector<model_info> const all = [] {
+        std::vector<model_info> infos;
+        for (auto const& r : rows()) infos.push_back(r.info);
+        return infos;
+    }();
+    return all;
+}
+
+model make_model(std::string_view name, sizes const& overrides, std::int64_t sequence) {
+    auto const& all = rows();
+    auto const it = std::find_if(all.begin(), all.end(), [&](row const& r) { return r.info.name == name; });
+    if (it == all.end()) {
+        std::string known;
+        for (auto const& r : all) known += (known.empty() ? "" : ", ") + r.info.name;
+        throw cantle::error(cantle::error_code::unknown_model, "model '" + std::string(name) + "'", "there is no model of that name", "use one of " + known);
+    }
+    auto config = it->info.defaults;
+    for (auto const& [key, value] : overrides) {
+        auto const size = std::find_if(config.begin(), config.end(), [&key = key](auto const& s) { return s.first == key; });
+        if (size == config.end()) {
+            std::string keys;
+            for (auto const& s : config) keys += (keys.empty() ? "" : ", ") + s.first;
+            bad_size(it->info.name, "it has no size '" + key + "'", "its sizes are " + keys);
+        }
+        if (value < 1 && !(key == "dropout" && value == 0)) bad_size(it->info.name, key + " is " + std::to_string(value), "give a size of at least 1");
+        size->second = value;
+    }
+    return it->make(it->info.name, std::move(config), sequence);
+}
+
+void cast(torch::nn::Module& module, at::ScalarType type) {
+    torch::NoGradGuard const no_grad;
+    auto const one = [type](at::Tensor& t) {
+        if (t.is_floating_point() && t.scalar_type() != type) t.set_data(t.to(type));
+    };
+    for (auto& p : module.parameters()) one(p);
+    for (auto& b : module.buffers()) one(b);
+}
+
+}  // namespace cantle_models

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// The placement lattice of one tensor class: layouts as vertices, collectives as edges, prices from a cost model. Redistribution is a
+// shortest path on it, and the path found is the path executed: price and execution cannot differ.
+//
+// States are found by closure from the terminals (the layouts that some neighbour names), so only those exist that a path can cross.
+// Among paths of equal price the one with fewer steps wins, then the one found first in the fixed order of for_each_transition.
+// Complexity: closure O(states * degree); one source O(states * degree * log). 4x8, rank 3: about 30 states of degree 10.
+#include <cantle/mesh/transition.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace cantle {
+
+/// One step of a path and its price in microseconds.
+struct priced_transition {
+    transition step;
+    collective_call call;
+    double cost = 0;
+};
+
+class placement_lattice {
+public:
+    /// Explore everything reachable from `terminals`. `price(collective_call) -> double` microseconds, finite, >= 0.
+    /// Precondition: all terminals fit the class' shape.
+    template <class Price>
+    placement_lattice(lattice_class c, std::vector<layout> const& terminals, Price price) : class_(std::move(c)) {
+        for (auto const& t : terminals) class_.add_boundaries(t);
+        for (auto const& t : terminals) state_of(t);
+        for (std::size_t s = 0; s < states_.size(); ++s) {  // states_ grows while we walk
+            first_edge_.push_back(edges_.size());
+            layout const from = states_[s];
+            for_each_transition(class_, from, [&](transition&& t) {
+                auto const call = call_of(class_, from, t);
+                double const cost = t.kind == collective_kind::slice ? 0.0 : static_cast<double>(price(call));
+                CANTLE_ASSERT(cost >= 0 && cost < std::numeric_limits<double>::infinity(), "prices are finite and not negative");
+                auto const to = state_of(t.to);
+                edges_.push_back({to, cost, {std::move(t), call, cost}});
+            });
+        }
+        first_edge_.push_back(edges_.size());
+    }
+
+    lattice_class const& tensor_class() const { return class_; }
+    std::size_t state_count() const { return states_.size(); }
+    std::size_t edge_count() const { return edges_.size(); }
+    layout const& state(std::size_t s) const { return states_[s]; }
+
+    /// Prices from `from` to every layout of `to`; infinity where no path exists (Partial can only be reached from Partial) and for a
+    /// layout that is no state. Precondition: `from` is a state, as every terminal is.
+    std::vector<double> distances(layout const& from, std::vector<layout> const& to) const {
+        auto const tree = shortest_paths(index_.at(from));
+        std::vector<double> d;
+        d.reserve(to.size());
+        for (auto const& t : to) {
+            auto const i = index_.find(t);
+            d.push_back(i == index_.end() ? std::numeric_limits<double>::infinity() : tree.distance[i->second]);
+        }
+        return d;
+    }
+    /// The cheapest path; empty for from == to. Precondition: distances(from, {to}) is finite.
+    std::vector<priced_transition> path(layout const& from, layout const& to) const {
+        auto const tree = shortest_paths(index_.at(from));
+        std::vector<priced_transition> reversed;
+        for (std::size_t s = index_.at(to), source = index_.at(from); s != source;) {
+            auto const e = tree.edge_into[s];
+            CANTLE_ASSERT(e != none, "a path is asked for only where one exists");
+            reversed.push_back(edges_[e].what);
+            s = tree.parent[s];
+        }
+        return {reversed.rbegin(), reversed.rend()};
+    }
+    /// visit(target state, cost, step) for every edge out of state s.
+    template <class Visit>
+    void for_each_edge(std::size_t s, Visit visit) const {
+        for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e) visit(edges_[e].to, edges_[e].cost, edges_[e].what.step);
+    }
+
+private:
+    struct edge { std::size_t to; double cost; priced_transition what; };
+    struct path_tree { std::vector<double> distance; std::vector<std::size_t> edge_into, parent; };
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    lattice_class class_;
+    std::vector<layout> states_;
+    std::map<layout, std::size_t> index_;
+    std::vector<edge> edges_;
+    std::vector<std::size_t> first_edge_;
+
+    std::size_t state_of(layout const& l) {
+        auto const [at, fresh] = index_.try_emplace(l, states_.size());
+        if (fresh) states_.push_back(l);
+        return at->second;
+    }
+    /// Dijkstra with the lexicographic key (price, steps, state).
+    path_tree shortest_paths(std::size_t source) const {
+        path_tree t{std::vector<double>(states_.size(), std::numeric_limits<double>::infinity()),
+                    std::vector<std::size_t>(states_.size(), none), std::vector<std::size_t>(states_.size(), none)};
+        std::vector<int> steps(states_.size(), std::numeric_limits<int>::max());
+        using key = std::pair<std::pair<double, int>, std::size_t>;
+        std::priority_queue<key, std::vector<key>, std::greater<>> open;
+        t.distance[source] = 0;
+        steps[source] = 0;
+        open.push({{0.0, 0}, source});
+        while (!open.empty()) {
+            auto const [k, s] = open.top();
+            open.pop();
+            if (k > std::pair{t.distance[s], steps[s]}) continue;
+            for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e) {
+                std::pair const next{k.first + edges_[e].cost, k.second + 1};
+                auto const to = edges_[e].to;
+                if (next < std::pair{t.distance[to], steps[to]}) {
+                    t.distance[to] = next.first;
+                    steps[to] = next.second;
+                    t.edge_into[to] = e;
+                    t.parent[to] = s;
+                    open.push({next, to});
+                }
+            }
+        }
+        return t;
+    }
+};
+
+}  // namespace cantle

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Problem: solve one connected, reduced, whole-number graph as far as its limits allow (the inner loop of solve.hpp).
+// Idea: a search for something better than the best labelling known. TRW-S lifts the bound and decodes labellings; labels whose bound
+// reaches the best energy are in no better labelling and go; the messages are folded into the costs (an exact reparametrisation, so
+// nothing of the dual is lost), the smaller graph is reduced again, and so on. As soon as exact elimination is cheaper than what was
+// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal.
+// Invariant: the optimum is at least min(best(), offset of the level + any bound of the level's graph), in whole numbers.
+#include <cantle/base/control.hpp>
+#include <cantle/mrf/bucket_elimination.hpp>
+#include <cantle/mrf/coordinate_descent.hpp>
+#include <cantle/mrf/factor_graph.hpp>
+#include <cantle/mrf/quantise.hpp>
+#include <cantle/mrf/reductions.hpp>
+#include <cantle/mrf/trws.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cantle::mrf {
+
+/// Limits of a solve. Counts, not times: the same options give the same result everywhere.
+struct solve_options {
+    double relative_gap = 0;          ///< (energy - bound) / energy at which to stop; 0: as far as possible
+    std::size_t max_sweeps = 2000;    ///< forward and backward passes over one component
+    double max_elimination_entries = 16777216.0;   ///< entries (8 bytes) that exact elimination may hold, 2^24 = 128 MiB
+    double max_elimination_work = 1073741824.0;    ///< label tuples that it may visit, 2^30: a few seconds
+    reduce_options reduce = {};
+};
+
+namespace detail {
+
+class core_solver {
+public:
+    /// `outside`: a lower bound of the energy outside g, for relative gaps; `unit` of the grid, for progress. Keeps references.
+    core_solver(factor_graph const& g, solve_options const& options, control const& limits, double outside, double unit)
+        : g_(g), options_(options), limits_(limits), outside_(outside), unit_(unit) {}
+
+    void run() {
+        factor_graph const* now = &g_;
+        while (now) {
+            if (now->variable_count() == 0) {
+                offer({}, offset_);
+                lower_ = best_;
+                return;
+            }
+            if (eliminate(*now, std::max(cheap_work, spent_))) return;
+            now = sweep(*now);
+        }
+    }
+
+    double best() const { return best_; }                        ///< energy of labels(); forbidden when none was found
+    double lower() const { return std::min(lower_, best_); }     ///< forbidden when infeasible
+    std::vector<label> const& labels() const { return labels_; }
+    std::size_t sweeps() const { return sweeps_; }
+    bool eliminated() const { return eliminated_; }
+    bool stopped() const { return stopped_; }
+
+private:
+    static constexpr double cheap_work = 262144.0;  // label tuples: well under a millisecond
+    struct level {
+        std::vector<std::vector<label>> kept;  // labels of the graph above that are still in
+        reduction reduced;
+    };
+    factor_graph const& g_;
+    solve_options const& options_;
+    control const& limits_;
+    double outside_, unit_;
+    std::deque<level> levels_;
+    std::vector<label> labels_;
+    double best_ = forbidden, lower_ = -forbidden, offset_ = 0, spent_ = 0;
+    std::size_t sweeps_ = 0;
+    bool eliminated_ = false, stopped_ = false;
+
+    bool closed() const {
+        if (lower_ >= best_) return true;
+        double const total = outside_ + best_;
+        return best_ != forbidden && total > 0 && best_ - lower_ <= options_.relative_gap * total;
+    }
+    void raise(double bound) { lower_ = std::max(lower_, std::min(best_, bound)); }
+
+    /// Takes a labelling of the present level's graph if it is the best so far.
+    void offer(std::vector<label> labels, double e) {
+        if (!(e < best_)) return;
+        for (auto l = levels_.rbegin(); l != levels_.rend(); ++l) {
+            labels = l->reduced.reconstruct(labels);
+            for (std::size_t v = 0; v < labels.size(); ++v) labels[v] = l->kept[v][labels[v]];
+        }
+        best_ = e;
+        labels_ = std::move(labels);
+    }
+
+    bool eliminate(factor_graph const& g, double work) {
+        auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
+        if (!plan) return false;
+        auto exact = bucket_elimination(g, *plan);
+        eliminated_ = true;
+        offer(std::move(exact.labels), offset_ + exact.energy);
+        lower_ = best_;
+        return true;
+    }
+
+    static double plain_energy(factor_graph const& g, std::span<label const> labels) {  // exact: whole numbers
+        double sum = 0;
+        for (std::uint32_t v = 0; v < labels.size(); ++v) sum += g.costs(variable_id(v))[labels[v]];
+        for (auto const& e : g.edges()) sum += g.pair_cost(e, labels[e.u.value], labels[e.v.value]);
+        return sum;
+    }
+
+    /// Sweeps over g until solved, out of limits (returns nullptr) or much smaller: then the graph to go on with.
+    factor_graph const* sweep(factor_graph const& g) {
+        trws messages(g);
+        coordinate_descent descent(g);
+        std::vector<label> trial, last;
+        std::vector<char> out(messages.label_total(), 0);
+        auto const decode = [&] {
+            if (std::equal(last.begin(), last.end(), messages.labels().begin(), messages.labels().end())) return;
+            last.assign(messages.labels().begin(), messages.labels().end());
+            trial = last;
+            descent.single_moves(trial);
+            if (!(offset_ + plain_energy(g, trial) < best_)) return;
+            descent.run(trial);
+            offer(trial, offset_ + plain_energy(g, trial));
+        };
+        double const most = levels_.empty() ? magnitude(g) : forbidden;
+        double const pass_work = static_cast<double>(messages.work());
+        double bound_then = lower_, best_then = best_;
+        bool in_range = true;
+        for (std::size_t i = 1; !closed() && in_range; ++i) {
+            if (sweeps_ >= options_.max_sweeps) break;
+            if (sweeps_ > 0 && limits_.expired()) {  // one sweep at least: a whole result
+                stopped_ = true;
+                return nullptr;
+            }
+            ++sweeps_;
+            spent_ += 2 * pass_work;
+            in_range = messages.forward();
+            if (in_range) decode();
+            if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
+            if (in_range) decode();
+            if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
+            raise(offset_ + messages.bound());
+            limits_.report({"trws", sweeps_, options_.max_sweeps, (outside_ + best_) * unit_, (outside_ + lower()) * unit_});
+            if (closed()) return nullptr;
+            double const left = work_left(g, messages, out);
+            if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out);
+            if (i % 100 == 0) {
+                bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
+                if (creeping && left < pass_work) return take_out(g, messages, out);  // new reductions may get it going again
+                if (creeping) break;
+                bound_then = lower_;
+                best_then = best_;
+            }
+        }
+        if (closed()) return nullptr;
+        finish(g, messages, out);
+        return nullptr;
+    }
+
+    /// Last resort: exact elimination of what fixing left, with all the work that the options allow.
+    void finish(factor_graph const& g, trws const& messages, std::span<char const> out) {
+        auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out);
+        if (!rest) return;
+        if (rest->variable_count() > 0) {
+            eliminate(*rest, options_.max_elimination_work);
+        } else {
+            offer({}, offset_);
+            lower_ = best_;
+        }
+    }
+
+    /// Table entries that a pass would visit after taking out what is flagged.
+    static double work_left(factor_graph const& g, trws const& messages, std::span<char const> out) {
+        std::vector<double> count(g.variable_count());
+        for (std::uint32_t v = 0; v < count.size(); ++v) {
+            auto const at = out.begin() + static_cast<std::ptrdiff_t>(messages.offset(variable_id(v)));
+            count[v] = static_cast<double>(std::count(at, at + g.label_count(variable_id(v)), char{0}));
+            if (count[v] == 0) return 0;
+        }
+        double sum = 0;
+        for (auto const& e : g.edges()) sum += count[e.u.value] * count[e.v.value];
+        return sum;
+    }
+
+    /// The reparametrised graph without flagged labels, reduced, as a new level. nullptr (and a closed bound) when nothing better can be
+    /// left.
+    factor_graph const* take_out(factor_graph const& g, trws const& messages, std::span<char const> out) {
+        auto const n = static_cast<std::uint32_t>(g.variable_count());
+        std::vector<std::vector<label>> kept(n);
+        for (std::uint32_t v = 0; v < n; ++v) {
+            auto const at = messages.offset(variable_id(v));
+            for (label j = 0; j < g.label_count(variable_id(v)); ++j)
+                if (!out[at + j]) kept[v].push_back(j);
+            if (kept[v].empty()) {
+                lower_ = best_;
+                return nullptr;
+            }
+        }
+        auto [smaller, constant] = build(g, &messages, kept);
+        if (!(magnitude(smaller) <= exact_total)) std::tie(smaller, constant) = build(g, nullptr, kept);
+        levels_.push_back({std::move(kept), reduction(smaller, options_.reduce)});
+        auto const& reduced = levels_.back().reduced;
+        if (reduced.infeasible()) {
+            levels_.pop_back();
+            lower_ = best_;
+            return nullptr;
+        }
+        offset_ += constant + reduced.constant();
+        return &reduced.graph();
+    }
+
+    static constexpr double exact_total = 1125899906842624.0;  // 2^50
+
+    static std::pair<factor_graph, double> build(factor_graph const& g, trws const* messages, std::vector<std::vector<label>> const& kept) {
+        factor_graph smaller;
+        double constant = 0;
+        std::vector<double> all;
+        for (std::uint32_t v = 0; v < kept.size(); ++v) {
+            auto const costs = g.costs(variable_id(v));
+            all.assign(costs.begin(), costs.end());
+            if (messages) messages->reparametrised(variable_id(v), all);
+            std::vector<double> some;
+            for (label j : kept[v]) some.push_back(all[j]);
+            constant += take_minimum(some);
+            smaller.add_variable(std::move(some));
+        }
+        if (messages) constant += messages->unary_constant();
+        for (std::uint32_t i = 0; i < g.edge_count(); ++i) {
+            auto const& e = g.edge(edge_id(i));
+            auto const row = e.use == table_use::straight ? e.u : e.v, col = e.use == table_use::straight ? e.v : e.u;
+            auto const& t = g.table(e.table);
+            bool const row_later = row > col;
+            std::span<double const> of_row, of_col;
+            if (messages) {
+                of_row = row_later ? messages->into_later(edge_id(i)) : messages->into_earlier(edge_id(i));
+                of_col = row_later ? messages->into_earlier(edge_id(i)) : messages->into_later(edge_id(i));
+            }
+            auto const &rows = kept[row.value], &cols = kept[col.value];
+            cost_table s{static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(cols.size()), {}};
+            s.values.reserve(rows.size() * cols.size());
+            for (label r : rows)
+                for (label c : cols) s.values.push_back(messages ? t(r, c) - of_row[r] - of_col[c] : t(r, c));
+            constant += take_minimum(s.values);
+            smaller.add_edge(row, col, std::move(s));
+        }
+        return {std::move(smaller), constant};
+    }
+    /// Shifts to a minimum of 0 (nothing to shift where all are forbidden) and returns the shift.
+    static double take_minimum(std::vector<double>& x) {
+        double const low = min_of(x.data(), x.size());
+        if (low == forbidden) return 0;
+        for (double& c : x) c -= low;
+        return low;
+    }
+};
+
+}  // namespace detail
+}  // namespace cantle::mrf

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// The JSON form of a plan: lossless, the same bytes for the same plan, one line per vertex. "cantle-plan", version 1:
+//
+//   {"format":"cantle-plan","version":1,
+//   "mesh":[["dp",4],["tp",8]],
+//   "made_from":{"graph":"<32 hex digits>","rules":"...","cost":"...","options":"..."},
+//   "objective":1234.5,"bound":1234.5,"gap":0.0,"status":"optimal","bounded_problem":"unclustered: ...",
+//   "constraints":["inputs and targets: S0,R (default)",...],
+//   "cost":{"forward_compute":...,"backward_compute":...,"slice":0.0,"all_gather":...,...,"inner":...,"tie_break":...},
+//   "memory":{"parameters_global":...,"parameters_local":...},
+//   "layouts":["S0,R",...],
+//   "nodes":[
+//   {"id":0,"name":"w","out":[1]},
+//   {"id":2,"name":"fc/linear","in":[0,2],"out":[3],"compute":7.0}],
+//   "relays":[{"value":[2,0],"at":0}],
+//   "paths":[{"from":1,"to":2,"cost":15.1,
+//             "steps":[{"kind":"all_gather","axes":[0],"reaches":"R,S0","before":64,"after":256,"cost":15.1}]}],
+//   "moves":[{"value":[0,0],"user":2,"operand":1,"path":0}]}
+//
+// Times in microseconds, sizes in bytes. in, out, at, from, to: places in layouts, which are written as layout::parse reads them. Equal
+// layouts and paths stand once. A vertex' "inner" lists the collectives inside its op. "name" is for readers; nothing depends on it.
+// A move goes from the producer (or from_relay) to to_relay or to one operand of user. No times of the run, no data of the host.
+#include <cantle/base/atomic_file.hpp>
+#include <cantle/graph/graph_hash.hpp>
+#include <cantle/plan/plan.hpp>
+#include <cantle/plan/plan_json_reader.hpp>
+#include <cantle/plan/plan_json_writer.hpp>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace cantle {
+
+/// The plan as JSON text; with `names_from` vertices carry their names.
+inline std::string plan_to_json(sharding_plan const& plan, training_graph const* names_from = nullptr) {
+    return detail::plan_json_writer(plan, names_from).write();
+}
+
+/// The plan of a JSON text. `source_name` is named in errors (the file, usually).
+/// Errors: broken_json (103, with the byte), wrong_format (104), bad_field (105, with row and field).
+inline sharding_plan plan_from_json(std::string_view text, std::string_view source_name) {
+    return detail::plan_json_reader(source_name).read(text);
+}
+
+/// Writes the plan in one step: a reader sees the old file or the whole new one. Errors: file_not_written (102).
+inline void write_plan_json(sharding_plan const& plan, std::filesystem::path const& path, training_graph const* names_from = nullptr) {
+    write_file_atomically(path, plan_to_json(plan, names_from));
+}
+
+/// Reads a plan file. Errors: file_not_found (101) and those of plan_from_json.
+inline sharding_plan read_plan_json(std::filesystem::path const& path) { return plan_from_json(read_file(path), path.string()); }
+
+/// Throws foreign_plan (802), naming all that differs, unless the plan was made for a graph of this structure and for this mesh.
+inline void refuse_foreign(sharding_plan const& plan, training_graph const& graph, device_mesh const& mesh) {
+    std::string differs;
+    auto const add = [&differs](std::string const& what) { differs += (differs.empty() ? "" : "; ") + what; };
+    if (plan.mesh != mesh) add("its mesh is " + plan.mesh.text() + ", this one is " + mesh.text());
+    if (plan.nodes.size() != graph.size())
+        add("it places " + std::to_string(plan.nodes.size()) + " vertices, the graph has " + std::to_string(graph.size()));
+    if (auto const hash = structural_hash(graph); plan.made_from.graph != hash)
+        add("its graph has the structural hash " + plan.made_from.graph.hex() + ", this one " + hash.hex());
+    // Equal hashes are no proof for a file that was edited: what indexes into the graph must fit it.
+    for (vertex v = 0; differs.empty() && v < graph.size(); ++v)
+        if (plan.nodes[v].operands.size() != graph[v].operands.size() || plan.nodes[v].outputs.size() != graph[v].outputs.size())
+            add("it gives '" + graph[v].name + "' another number of operands or outputs");
+    if (!differs.empty())
+        throw error(error_code::foreign_plan, "plan", "it belongs to another graph or mesh: " + differs,
+                    "plan this graph on this mesh, or give the graph and mesh that the plan was made for");
+}
+
+}  // namespace cantle

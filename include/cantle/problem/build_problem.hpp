@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// graph + rules + cost -> factor graph. One variable per group; label costs are the computation of all members and the moves inside the
+// group, pairwise costs the moves between groups, copies counted. Everything in microseconds.
+#include <cantle/base/stage_clock.hpp>
+#include <cantle/mrf/factor_graph.hpp>
+#include <cantle/problem/groups.hpp>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cantle {
+
+struct problem_options {
+    cantle::boundary boundary;
+    bool clustering = true;   ///< copies of a layer share one decision
+    double tie_break = 1.0;   ///< microseconds per flow edge whose layouts differ: the published tie-break (DECISIONS 8)
+};
+
+/// The problem as a value. Everything indexes into everything else; nothing points back into a solver.
+struct planning_problem {
+    device_mesh mesh;
+    problem_options options;
+    layout_table layouts;
+    op_class_table classes;
+    relay_table relays;
+    std::vector<flow_edge> edges;
+    redistribution_tables tables;
+    cantle::grouping grouping;
+    mrf::factor_graph factors;   ///< variable i is group i
+
+    explicit planning_problem(device_mesh m) : mesh(std::move(m)), tables(mesh) {}
+
+    /// The layout of a port of variable v when its group takes label l.
+    layout_id layout_at(variable_index v, std::uint32_t port, mrf::label l) const {
+        auto const& group = grouping.groups[grouping.group_of[v]];
+        if (!group.of_strategies) return group.layouts[l];
+        auto const& t = classes.classes[group.op_class].strategies;
+        return t.layouts[group.strategies[l] * t.ports() + port];
+    }
+    /// Price of a flow edge whose tensor goes from layout a to b, without the tie-break; infinity where it is forbidden.
+    double move_cost(flow_edge const& e, layout_id a, layout_id b) const {
+        double const d = a == b ? 0.0 : tables.cost(e.tensor_class, a, b);
+        return e.free_only && d > 0 ? mrf::forbidden : d;
+    }
+};
+
+namespace detail {
+
+class problem_builder {
+public:
+    problem_builder(planning_problem& p, training_graph const& g) : p_(p), g_(g) {}
+
+    /// Tell the redistribution tables which moves the edges may need.
+    void announce_moves() {
+        std::map<std::tuple<tensor_class_id, std::uint32_t, std::uint32_t>, bool> done;
+        for (auto const& e : p_.edges) {
+            auto const a = column(e.from, e.from_port), b = column(e.to, e.to_port);
+            if (done.try_emplace({e.tensor_class, a, b}, true).second) p_.tables.want(e.tensor_class, columns_[a], columns_[b]);
+        }
+    }
+    /// Precondition: announce_moves() ran and the tables are solved.
+    void run() {
+        drop_forbidden_labels();
+        sum_costs();
+        fill_factor_graph();
+    }
+
+private:
+    // Which table prices an edge: tensor class, layouts of the labels at both ends, free_only.
+    using table_key = std::tuple<tensor_class_id, std::uint32_t, std::uint32_t, bool>;
+    using weighted_tables = std::map<std::tuple<std::uint32_t, bool>, std::int64_t>;  // (table, first end is the larger group) -> count
+
+    planning_problem& p_;
+    training_graph const& g_;
+    std::vector<std::vector<double>> unary_;
+    std::map<std::vector<layout_id>, std::uint32_t> column_ids_;
+    std::vector<std::vector<layout_id>> columns_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> column_of_;  // (group, port)
+    std::map<table_key, std::uint32_t> table_ids_;
+    std::vector<std::vector<double>> tables_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, weighted_tables> pairs_;
+
+    std::uint32_t group_of(variable_index v) const { return p_.grouping.group_of[v]; }
+    decision_group& group(std::uint32_t i) { return p_.grouping.groups[i]; }
+
+    std::uint32_t column(variable_index v, std::uint32_t port) {
+        auto const [at, fresh] = column_of_.try_emplace({group_of(v), port}, 0);
+        if (fresh) {
+            std::vector<layout_id> c;
+            for (mrf::label l = 0; l < group(group_of(v)).label_count(); ++l) c.push_back(p_.layout_at(v, port, l));
+            auto const [id, fresh_column] = column_ids_.try_emplace(c, static_cast<std::uint32_t>(columns_.size()));
+            if (fresh_column) columns_.push_back(std::move(c));
+            at->second = id->second;
+        }
+        return at->second;
+    }
+    std::uint32_t table(flow_edge const& e) {
+        auto const a = column(e.from, e.from_port), b = column(e.to, e.to_port);
+        auto const [at, fresh] = table_ids_.try_emplace({e.tensor_class, a, b, e.free_only}, static_cast<std::uint32_t>(tables_.size()));
+        if (fresh) {
+            std::vector<double> values;
+            values.reserve(columns_[a].size() * columns_[b].size());
+            for (auto from : columns_[a]) {
+                auto row = p_.tables.costs(e.tensor_class, from, columns_[b]);
+                for (std::size_t j = 0; j < row.size(); ++j) {
+                    double d = from == columns_[b][j] ? 0.0 : row[j];
+                    if (e.free_only && d > 0) d = mrf::forbidden;
+                    if (from != columns_[b][j]) d += p_.options.tie_break;
+                    values.push_back(d);
+                }
+            }
+            tables_.push_back(std::move(values));
+        }
+        return at->second;
+    }
+    /// Computation of all members plus the moves inside a group; labels that a move inside forbids leave the domain.
+    void drop_forbidden_labels() {
+        auto const& groups = p_.grouping.groups;
+        unary_.resize(groups.size());
+        for (std::uint32_t i = 0; i < groups.size(); ++i) {
+            auto& u = unary_[i];
+            u.assign(groups[i].label_count(), 0.0);
+            if (!groups[i].of_strategies) continue;
+            auto const& c = p_.classes.classes[groups[i].op_class];
+            auto const copies = static_cast<double>(groups[i].members.size());
+            for (std::size_t l = 0; l < u.size(); ++l) u[l] = copies * (c.compute[groups[i].strategies[l]] + c.communication[groups[i].strategies[l]]);
+        }
+        for (auto const& e : p_.edges) {
+            auto const i = group_of(e.from);
+            if (i != group_of(e.to)) continue;
+            auto const& t = tables_[table(e)];
+            for (std::size_t l = 0; l < unary_[i].size(); ++l) unary_[i][l] += t[l * unary_[i].size() + l];
+        }
+        bool dropped = false;
+        for (std::uint32_t i = 0; i < groups.size(); ++i) {
+            auto& u = unary_[i];
+            auto& gr = group(i);
+            std::vector<double> kept;
+            std::vector<std::uint32_t> strategies;
+            std::vector<layout_id> layouts;
+            for (std::size_t l = 0; l < u.size(); ++l) {
+                if (!std::isfinite(u[l])) continue;
+                kept.push_back(u[l]);
+                if (gr.of_strategies) strategies.push_back(gr.strategies[l]);
+                else layouts.push_back(gr.layouts[l]);
+            }
+            if (kept.size() == u.size()) continue;
+            if (kept.empty()) {
+                auto const v = gr.members.front();
+                throw error(error_code::unsatisfiable_constraint, "'" + (v < g_.size() ? g_[v].name : std::string("relay")) + "'", "no layout of it satisfies all constraints",
+                            "loosen a pin, or solve without clustering");
+            }
+            dropped = true;
+            u = std::move(kept);
+            gr.strategies = std::move(strategies);
+            gr.layouts = std::move(layouts);
+        }
+        if (!dropped) return;
+        column_of_.clear();  // label domains changed: number tables anew
+        table_ids_.clear();
+        tables_.clear();
+    }
+    void sum_costs() {
+        for (auto const& e : p_.edges) {
+            auto const a = group_of(e.from), b = group_of(e.to);
+            if (a != b) ++pairs_[{std::min(a, b), std::max(a, b)}][{table(e), a > b}];
+        }
+    }
+    void fill_factor_graph() {
+        for (auto& u : unary_) p_.factors.add_variable(std::move(u));
+        std::map<weighted_tables, std::map<std::pair<std::size_t, std::size_t>, mrf::table_id>> known;
+        for (auto const& [ends, weights] : pairs_) {
+            std::size_t const rows = group(ends.first).label_count(), cols = group(ends.second).label_count();
+            auto& slot = known[weights];
+            auto at = slot.find({rows, cols});
+            if (at == slot.end()) {
+                mrf::cost_table sum{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols), std::vector<double>(rows * cols, 0.0)};
+                for (auto const& [which, count] : weights) {
+                    auto const& [id, flipped] = which;
+                    auto const& t = tables_[id];
+                    for (std::size_t r = 0; r < rows; ++r)
+                        for (std::size_t c = 0; c < cols; ++c) sum.values[r * cols + c] += static_cast<double>(count) * (flipped ? t[c * rows + r] : t[r * cols + c]);
+                }
+                at = slot.emplace(std::pair{rows, cols}, p_.factors.add_table(std::move(sum))).first;
+            }
+            p_.factors.add_edge(mrf::variable_id(ends.first), mrf::variable_id(ends.second), at->second);
+        }
+    }
+};
+
+}  // namespace detail
+
+/// Build the problem. Precondition: g is valid (graph/validate.hpp). Throws op_without_rule, bad_rule, bad_cost, mesh_does_not_divide,
+/// unknown_tensor, unsatisfiable_constraint, bad_layout, unknown_axis.
+template <RuleSet Rules, CostModel Cost>
+planning_problem build_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, problem_options const& options = {},
+                               stage_clock* clock = nullptr) {
+    auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
+    stage("build");
+    planning_problem p(mesh);
+    p.options = options;
+    auto const pin_of = match_pins(g, options.boundary);
+    auto const domains = boundary_domains(g, mesh, options.boundary, pin_of, p.layouts);
+    cast_sides const casts(g);
+    stage("rules");
+    p.classes = intern_op_classes(g, mesh, rules, cost, p.layouts,
+                                  [&](vertex v) { return casts.is_parameter_cast(v) ? &domains[g[v].operands[0].node] : nullptr; });
+    stage("build");
+    p.relays = find_relays(g);
+    p.edges = collect_edges(g, p.relays, casts, p.tables);
+    p.grouping = form_groups(g, mesh, options.boundary, options.clustering, p.relays, p.classes, domains, p.edges, pin_of, p.layouts);
+    detail::problem_builder builder(p, g);
+    builder.announce_moves();
+    stage("costs");
+    p.tables.solve(p.layouts, cost);
+    stage("build");
+    builder.run();
+    return p;
+}
+
+}  // namespace cantle

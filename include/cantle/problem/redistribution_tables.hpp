@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Prices of moving tensors between layouts, one placement lattice per (shape, element size). Tables hold only the layouts that some
+// neighbour names; the lattice stays the only source of prices and paths.
+#include <cantle/cost/concepts.hpp>
+#include <cantle/mesh/placement_lattice.hpp>
+#include <cantle/problem/op_classes.hpp>
+#include <cantle/rules/strategy.hpp>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace cantle {
+
+/// Index of a tensor class: tensors of equal shape and element size.
+using tensor_class_id = std::uint32_t;
+
+class redistribution_tables {
+public:
+    explicit redistribution_tables(device_mesh mesh) : mesh_(std::move(mesh)) {}
+
+    tensor_class_id class_of(tensor_meta const& t) {
+        auto const [at, fresh] = ids_.try_emplace({t.sizes, element_bytes(t.type)}, static_cast<tensor_class_id>(entries_.size()));
+        if (fresh) entries_.push_back({lattice_class{mesh_, t.sizes, element_bytes(t.type), {}}, {}, {}, {}, {}});
+        return at->second;
+    }
+    /// Announce that tensors of class c may have to be moved from any of `from` to any of `to`.
+    void want(tensor_class_id c, std::vector<layout_id> const& from, std::vector<layout_id> const& to) {
+        entries_[c].from.insert(from.begin(), from.end());
+        entries_[c].to.insert(to.begin(), to.end());
+    }
+    /// Solve all announced pairs. Call once, after all want().
+    template <CostModel Cost>
+    void solve(layout_table const& layouts, Cost const& cost) {
+        auto const price = [&cost](collective_call const& call) { return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind))); };
+        for (auto& e : entries_) {
+            std::set<layout_id> both(e.from);
+            both.insert(e.to.begin(), e.to.end());
+            std::vector<layout> terminals, targets;
+            for (auto l : both) terminals.push_back(layouts[l]);
+            for (auto l : e.to) targets.push_back(layouts[l]);
+            e.lattice.emplace_back(e.tensor_class, terminals, price);
+            e.distance.clear();
+            for (auto l : e.from) e.distance.emplace(l, e.lattice[0].distances(layouts[l], targets));
+        }
+    }
+    /// Price of from -> to in microseconds; infinity where no path exists. Precondition: announced and solved.
+    double cost(tensor_class_id c, layout_id from, layout_id to) const {
+        auto const& e = entries_[c];
+        return e.distance.at(from)[static_cast<std::size_t>(std::distance(e.to.begin(), e.to.find(to)))];
+    }
+    /// Prices of from -> each of `to`.
+    std::vector<double> costs(tensor_class_id c, layout_id from, std::vector<layout_id> const& to) const {
+        auto const& e = entries_[c];
+        std::vector<layout_id> const order(e.to.begin(), e.to.end());
+        auto const& row = e.distance.at(from);
+        std::vector<double> out;
+        out.reserve(to.size());
+        for (auto l : to) out.push_back(row[static_cast<std::size_t>(std::lower_bound(order.begin(), order.end(), l) - order.begin())]);
+        return out;
+    }
+    placement_lattice const& lattice(tensor_class_id c) const { return entries_[c].lattice[0]; }
+    std::size_t class_count() const { return entries_.size(); }
+
+private:
+    struct entry {
+        lattice_class tensor_class;
+        std::set<layout_id> from, to;
+        std::map<layout_id, std::vector<double>> distance;  // from -> prices in the order of `to`
+        std::vector<placement_lattice> lattice;             // one, once solved
+    };
+    device_mesh mesh_;
+    std::vector<entry> entries_;
+    std::map<std::pair<shape, int>, tensor_class_id> ids_;
+};
+
+}  // namespace cantle

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// A rule set as a table from op name to rule. standard_rules() fills one; a user adds rules for ops of their own:
+//
+//     auto rules = cantle::standard_rules();
+//     rules.add("mine::gated_add", cantle::rules::pointwise_rule({.linear = true}));
+#include <cantle/base/error.hpp>
+#include <cantle/rules/concepts.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cantle {
+
+/// A rule: given the op with metas local to the outer axes and the size of this axis, append rows.
+using axis_rule = std::function<void(op_query const&, std::int64_t axis_size, row_list&)>;
+
+class rule_registry {
+public:
+    /// Add or replace the rule of an op. `version` goes into the hash: raise it when the rule's meaning changes.
+    void add(std::string op_name, axis_rule rule, int version = 1) { rules_[std::move(op_name)] = {std::move(rule), version}; }
+    void add_all(std::vector<std::string> const& op_names, axis_rule const& rule, int version = 1) {
+        for (auto const& n : op_names) add(n, rule, version);
+    }
+    bool covers(op_query const& q) const { return rules_.count(q.name()) != 0; }
+    /// The rows that the rule lists, unchecked: expand_axes checks each against the op. Precondition: covers(q).
+    std::vector<axis_row> rows(op_query const& q, std::int64_t axis_size) const {
+        row_list list(q.operands.size(), q.outputs.size());
+        rules_.at(q.name()).rule(q, axis_size, list);
+        return list.take();
+    }
+    void feed(stable_hasher& h) const {
+        h.add("cantle-rules-1").add(rules_.size());
+        for (auto const& [name, entry] : rules_) h.add(name).add(entry.version);
+    }
+    std::vector<std::string> op_names() const {
+        std::vector<std::string> names;
+        for (auto const& [name, entry] : rules_) names.push_back(name);
+        return names;
+    }
+
+private:
+    struct entry { axis_rule rule; int version; };
+    std::map<std::string, entry> rules_;
+};
+
+}  // namespace cantle
