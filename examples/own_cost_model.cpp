@@ -40,13 +40,15 @@ cantle::training_graph one_layer() {
     auto const y = b.linear(x, w);
     b.loss(b.call("aten::sum", {{"self", y}, {"dtype", cantle::none}}));
     b.backward();
-    auto const dy = b.call("aten::expand", {{"self", b.ones({}, cantle::dtype::bfloat16)}, {"size", cantle::shape{64, 512, 4096}}, {"implicit", false}});
+    auto const dy = b.call("aten::expand",
+                           {{"self", b.ones({}, cantle::dtype::bfloat16)}, {"size", cantle::shape{64, 512, 4096}}, {"implicit", false}});
     b.gradient(w, b.linear_grad_weight(dy, x, y));
     return b.build();
 }
 
 void print(char const* name, cantle::sharding_plan const& p) {
-    std::printf("%-12s compute %10.1f us, communication %12.1f us, gap %g\n", name, p.cost.forward_compute + p.cost.backward_compute, p.cost.communication(), p.gap());
+    std::printf("%-12s compute %10.1f us, communication %12.1f us, gap %g\n", name, p.cost.forward_compute + p.cost.backward_compute,
+                p.cost.communication(), p.gap());
 }
 
 }  // namespace

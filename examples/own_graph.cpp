@@ -49,13 +49,17 @@ step_map<Tag> get(Tag, tape const& t) { return {&t}; }
 inline cantle::op get(step_map<cantle::vertex_op_t> m, int v) {
     auto const& s = m.of->steps[static_cast<std::size_t>(v)];
     cantle::op o{s.kernel, {}};
-    for (std::size_t i = 0; i < s.names.size(); ++i) o.arguments.push_back({s.names[i], cantle::operand_slot{static_cast<std::uint32_t>(i)}});
+    for (std::size_t i = 0; i < s.names.size(); ++i)
+        o.arguments.push_back({s.names[i], cantle::operand_slot{static_cast<std::uint32_t>(i)}});
     return o;
 }
-inline std::vector<std::pair<int, int>> get(step_map<cantle::vertex_operands_t> m, int v) { return m.of->steps[static_cast<std::size_t>(v)].reads; }
+inline std::vector<std::pair<int, int>> get(step_map<cantle::vertex_operands_t> m, int v) {
+    return m.of->steps[static_cast<std::size_t>(v)].reads;
+}
 inline std::vector<cantle::tensor_meta> get(step_map<cantle::vertex_outputs_t> m, int v) {
     std::vector<cantle::tensor_meta> metas;
-    for (auto const& sizes : m.of->steps[static_cast<std::size_t>(v)].result_sizes) metas.push_back(cantle::contiguous_meta(sizes, cantle::dtype::bfloat16));
+    for (auto const& sizes : m.of->steps[static_cast<std::size_t>(v)].result_sizes)
+        metas.push_back(cantle::contiguous_meta(sizes, cantle::dtype::bfloat16));
     return metas;
 }
 // Optional: a gradient lies as the parameter it belongs to.
@@ -100,7 +104,8 @@ int main() {
 
     std::printf("objective %.3f us, bound %.3f us, %s\n", plan.objective, plan.bound, std::string(to_string(plan.status)).c_str());
     for (std::size_t v = 0; v < plan.nodes.size(); ++v)
-        std::printf("%-28s %s\n", t.steps[v].kernel.c_str(), plan.nodes[v].outputs.empty() ? "" : plan.at(plan.nodes[v].outputs[0]).text(mesh).c_str());
+        std::printf("%-28s %s\n", t.steps[v].kernel.c_str(),
+                    plan.nodes[v].outputs.empty() ? "" : plan.at(plan.nodes[v].outputs[0]).text(mesh).c_str());
     // The sum over a sharded tensor must be reduced before it is the loss, and nothing costs less than the bound.
     bool const reduced = plan.at(plan.nodes[5].outputs[0]).is_replicated();
     bool const parameter_is_sharded = plan.at(plan.nodes[static_cast<std::size_t>(w)].outputs[0]).cut_count() == 32;

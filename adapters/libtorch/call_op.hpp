@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Calling an op of a graph with real tensors: a boxed call through PyTorch's dispatcher, below autograd. Ops of cantle's own (whole linears,
-// fused attention, cross-entropy) are registered there too and are called in the same way.
+// Calling an op of a graph with real tensors: a boxed call through PyTorch's dispatcher, below autograd. Ops of cantle's own (whole
+// linears, fused attention, cross-entropy) are registered there too and are called in the same way.
 #include <cantle/graph/op.hpp>
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +17,8 @@ class op_caller {
 public:
     /// Throws error 401 where PyTorch knows no op of that name, 105 where a required argument is missing.
     explicit op_caller(op operation);
+    op_caller(op_caller const&) = delete;
+    op_caller& operator=(op_caller const&) = delete;
 
     /// Calls the op. Operand slots refer to `operands`; a neutral device literal becomes `device`. Returns the tensor outputs in schema
     /// order, lists of tensors flattened; an output that the op does not produce is an undefined tensor. Gradients are not recorded.
@@ -28,9 +30,6 @@ private:
     op operation_;
     c10::OperatorHandle handle_;
     std::vector<argument_value const*> values_;  // by schema argument; nullptr: the schema's default
-public:
-    op_caller(op_caller const&) = delete;
-    op_caller& operator=(op_caller const&) = delete;
 };
 
 /// One call. Same as op_caller(operation)(operands, device).

@@ -37,7 +37,8 @@ Tensor linear(Tensor const& input, Tensor const& weight) { return at::linear(inp
 Tensor linear_meta(Tensor const& input, Tensor const& weight) {
     TORCH_CHECK(input.dim() >= 1 && weight.dim() == 2 && input.size(-1) == weight.size(1), "linear: input of shape ", input.sizes(),
                 " does not fit weight of shape ", weight.sizes());
-    TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "linear: input is ", input.scalar_type(), " and weight ", weight.scalar_type());
+    TORCH_CHECK(input.scalar_type() == weight.scalar_type(), "linear: input is ", input.scalar_type(), " and weight ",
+                weight.scalar_type());
     auto sizes = input.sizes().vec();
     sizes.back() = weight.size(0);
     return empty_meta(sizes, input.scalar_type());
@@ -87,9 +88,11 @@ Tensor heads_meta(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t e
     return Tensor(at::detail::empty_strided_meta({b, h, s, e}, {s * h * e, e, h * e, 1}, type));
 }
 
-std::tuple<Tensor, Tensor> sdpa_meta(Tensor const& query, Tensor const& key, Tensor const& value, std::optional<Tensor> const& /*attn_mask*/,
-                                     double /*dropout_p*/, bool /*is_causal*/, std::optional<double> /*scale*/, bool enable_gqa) {
-    TORCH_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, "sdpa: query, key and value must be [batch, heads, sequence, head dim]");
+std::tuple<Tensor, Tensor> sdpa_meta(Tensor const& query, Tensor const& key, Tensor const& value,
+                                     std::optional<Tensor> const& /*attn_mask*/, double /*dropout_p*/, bool /*is_causal*/,
+                                     std::optional<double> /*scale*/, bool enable_gqa) {
+    TORCH_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4,
+                "sdpa: query, key and value must be [batch, heads, sequence, head dim]");
     auto const b = query.size(0), h = query.size(1), s = query.size(2);
     TORCH_CHECK(key.size(0) == b && value.size(0) == b && key.size(2) == value.size(2) && key.size(3) == query.size(3) &&
                     key.size(1) == value.size(1) && (enable_gqa ? h % key.size(1) == 0 : h == key.size(1)),
@@ -98,8 +101,8 @@ std::tuple<Tensor, Tensor> sdpa_meta(Tensor const& query, Tensor const& key, Ten
             Tensor(at::detail::empty_strided_meta({b, h, s}, {s * h, 1, h}, statistics_type(query)))};
 }
 
-std::tuple<Tensor, Tensor, Tensor> sdpa_backward_meta(Tensor const& /*grad_out*/, Tensor const& query, Tensor const& key, Tensor const& value,
-                                                      Tensor const& /*out*/, Tensor const& /*logsumexp*/,
+std::tuple<Tensor, Tensor, Tensor> sdpa_backward_meta(Tensor const& /*grad_out*/, Tensor const& query, Tensor const& key,
+                                                      Tensor const& value, Tensor const& /*out*/, Tensor const& /*logsumexp*/,
                                                       std::optional<Tensor> const& /*attn_mask*/, double /*dropout_p*/, bool /*is_causal*/,
                                                       std::optional<double> /*scale*/, bool /*enable_gqa*/) {
     auto const like = [](Tensor const& t) { return heads_meta(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type()); };
@@ -129,17 +132,18 @@ Tensor cross_entropy_backward(Tensor const& grad, Tensor const& logits, Tensor c
     // Eager keeps the log-probabilities; here they are computed again, with the same kernel and so the same bits.
     auto const log_probabilities = at::_log_softmax(rows(logits), 1, false);
     auto const flat_grad = grad.dim() == 0 ? grad : grad.reshape({-1});
-    auto const grad_log = at::nll_loss_backward(flat_grad, log_probabilities, target.reshape({-1}), {}, reduction_number(reduction), ignore_index,
-                                                total_weight.to(logits.scalar_type()));
+    auto const grad_log = at::nll_loss_backward(flat_grad, log_probabilities, target.reshape({-1}), {}, reduction_number(reduction),
+                                                ignore_index, total_weight.to(logits.scalar_type()));
     return at::_log_softmax_backward_data(grad_log, log_probabilities, 1, logits.scalar_type()).view(logits.sizes());
 }
 
 std::tuple<Tensor, Tensor, Tensor> cross_entropy_meta(Tensor const& logits, Tensor const& target, std::int64_t /*ignore_index*/,
                                                       std::string_view reduction) {
     auto const leading = logits.sizes().slice(0, static_cast<std::size_t>(logits.dim() - 1));
-    TORCH_CHECK(target.sizes() == leading, "cross_entropy: target of shape ", target.sizes(), " does not fit logits of shape ", logits.sizes());
-    return {empty_meta(reduction == "none" ? leading : at::IntArrayRef{}, logits.scalar_type()), empty_meta(leading, statistics_type(logits)),
-            empty_meta({}, statistics_type(logits))};
+    TORCH_CHECK(target.sizes() == leading, "cross_entropy: target of shape ", target.sizes(), " does not fit logits of shape ",
+                logits.sizes());
+    return {empty_meta(reduction == "none" ? leading : at::IntArrayRef{}, logits.scalar_type()),
+            empty_meta(leading, statistics_type(logits)), empty_meta({}, statistics_type(logits))};
 }
 Tensor cross_entropy_backward_meta(Tensor const& /*grad*/, Tensor const& logits, Tensor const& /*target*/, Tensor const& /*logsumexp*/,
                                    Tensor const& /*total_weight*/, std::int64_t /*ignore_index*/, std::string_view /*reduction*/) {

@@ -20,7 +20,8 @@ namespace functional = at::functionalization::impl;
 
 void check_device(named_tensor const& t, char const* kind) {
     if (!t.tensor.is_meta())
-        throw error(error_code::capture_failed, std::string(kind) + " '" + t.name + "'", "it is on " + t.tensor.device().str() + ", not on meta",
+        throw error(error_code::capture_failed, std::string(kind) + " '" + t.name + "'",
+                    "it is on " + t.tensor.device().str() + ", not on meta",
                     "build the module inside a cantle::libtorch::meta_scope, or move it with module->to(torch::kMeta)");
 }
 
@@ -98,7 +99,8 @@ void run_and_record(capture_request const& request, recorder& record) {
         tangent = functional::to_functional_tensor(*tangent);
     } else {
         if (out.numel() != 1)
-            throw error(error_code::capture_failed, "the loss", "it has shape " + c10::str(out.sizes()), "give a scalar, or capture with a tangent");
+            throw error(error_code::capture_failed, "the loss", "it has shape " + c10::str(out.sizes()),
+                        "give a scalar, or capture with a tangent");
         record.add_sink(node_role::loss, "loss", unwrap(out), std::nullopt);
         record.begin_backward();
     }

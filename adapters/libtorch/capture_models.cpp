@@ -32,8 +32,10 @@ training_graph capture_model(model_request const& r) {
     };
     if (r.batch < 1) refuse("--batch " + std::to_string(r.batch), "a batch has at least one sample", "give a number of at least 1");
     if (r.sequence < 1) refuse("--seq " + std::to_string(r.sequence), "a sequence has at least one token", "give a number of at least 1");
-    if (r.recipe != "train" && r.recipe != "table3") refuse("--recipe " + r.recipe, "there is no recipe of that name", "use train or table3");
-    if (r.precision != "bf16" && r.precision != "fp32") refuse("--precision " + r.precision, "there is no precision of that name", "use bf16 or fp32");
+    if (r.recipe != "train" && r.recipe != "table3")
+        refuse("--recipe " + r.recipe, "there is no recipe of that name", "use train or table3");
+    if (r.precision != "bf16" && r.precision != "fp32")
+        refuse("--precision " + r.precision, "there is no precision of that name", "use bf16 or fp32");
 
     meta_scope const on_meta;
     auto model = cantle_models::make_model(r.model, r.overrides, r.sequence);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Building a model without memory: while a meta_scope lives, every tensor that this thread creates is a meta tensor, whatever device its
-// creator names. So ordinary torch::nn constructors build LLaMA 3 70B in milliseconds. (Python has torch.device("meta") for it; C++ has not.)
+// creator names. So ordinary torch::nn constructors build LLaMA 3 70B in milliseconds. (Python has torch.device("meta") for it; C++ has
+// not.)
 #include <memory>
 
 namespace cantle::libtorch {

@@ -5,8 +5,9 @@
 //     torch::Tensor forward(torch::Tensor x) {
 //         cantle::libtorch::module_scope const scope(this);
 //
-// Outside a capture this costs two pointer moves. Modules that do not (torch::nn::Linear and the like) are recognised by the parameters they
-// use: the op that reads layers.0.attention.wq.weight belongs to layers.0.attention.wq. Backward ops take the module of their forward op.
+// Outside a capture this costs two pointer moves. Modules that do not (torch::nn::Linear and the like) are recognised by the parameters
+// they use: the op that reads layers.0.attention.wq.weight belongs to layers.0.attention.wq. Backward ops take the module of their forward
+// op.
 
 namespace torch::nn {
 class Module;

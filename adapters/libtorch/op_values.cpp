@@ -46,7 +46,8 @@ argument_value scalar_argument(c10::IValue const& v) {
 
 std::int64_t integer(c10::IValue const& v) { return v.isInt() ? v.toInt() : v.toSymInt().guard_int(__FILE__, __LINE__); }
 
-argument_value list_argument(c10::IValue const& v, c10::Type const& element, std::function<std::uint32_t(at::Tensor const&)> const& operand) {
+argument_value list_argument(c10::IValue const& v, c10::Type const& element,
+                             std::function<std::uint32_t(at::Tensor const&)> const& operand) {
     auto const& of = strip_optional(element);
     switch (of.kind()) {
         case c10::TypeKind::TensorType: {
@@ -99,7 +100,8 @@ tensor_meta to_meta(at::Tensor const& tensor) {
     return meta;
 }
 
-argument_value to_argument(c10::IValue const& value, c10::Type const& type, std::function<std::uint32_t(at::Tensor const&)> const& operand) {
+argument_value to_argument(c10::IValue const& value, c10::Type const& type,
+                           std::function<std::uint32_t(at::Tensor const&)> const& operand) {
     if (value.isNone()) return std::monostate{};
     auto const& of = strip_optional(type);
     switch (of.kind()) {
@@ -132,7 +134,8 @@ c10::IValue to_ivalue(argument_value const& value, c10::Type const& type, std::s
     bool const optional = type.kind() == c10::TypeKind::OptionalType;
     auto const& of = strip_optional(type);
     auto const operand = [&](std::size_t slot) -> at::Tensor const& {
-        if (slot >= operands.size()) throw error(error_code::dangling_tensor, "operand slot " + std::to_string(slot), "there is no such operand", "");
+        if (slot >= operands.size())
+            throw error(error_code::dangling_tensor, "operand slot " + std::to_string(slot), "there is no such operand", "");
         return operands[slot];
     };
     if (std::holds_alternative<std::monostate>(value)) {
@@ -143,7 +146,8 @@ c10::IValue to_ivalue(argument_value const& value, c10::Type const& type, std::s
     if (auto const* slots = std::get_if<operand_slots>(&value)) {
         if (of.kind() == c10::TypeKind::ListType && of.containedType(0)->kind() == c10::TypeKind::OptionalType) {
             c10::List<std::optional<at::Tensor>> list;
-            for (auto i : slots->indices) list.push_back(i < 0 ? std::nullopt : std::optional<at::Tensor>(operand(static_cast<std::size_t>(i))));
+            for (auto i : slots->indices)
+                list.push_back(i < 0 ? std::nullopt : std::optional<at::Tensor>(operand(static_cast<std::size_t>(i))));
             return list;
         }
         c10::List<at::Tensor> list;

@@ -28,7 +28,9 @@ argument_value literal_of(at::Tensor const& wrapped) {
         case at::kDouble: return *wrapped.const_data_ptr<double>();
         case at::kLong: return *wrapped.const_data_ptr<std::int64_t>();
         case at::kBool: return *wrapped.const_data_ptr<bool>();
-        default: throw error(error_code::capture_failed, "a complex number", "cantle's graphs have no such literal", "write the model without it");
+        default:
+            throw error(error_code::capture_failed, "a complex number", "cantle's graphs have no such literal",
+                        "write the model without it");
     }
 }
 
@@ -49,7 +51,8 @@ std::vector<double> values_of(at::Tensor const& t) {
         case at::kLong: return read_as_doubles<std::int64_t>(t);
         case at::kInt: return read_as_doubles<std::int32_t>(t);
         case at::kBool: return read_as_doubles<bool>(t);
-        default: throw error(error_code::capture_failed, "a constant tensor", "its element type is not supported", "register it as a buffer");
+        default:
+            throw error(error_code::capture_failed, "a constant tensor", "its element type is not supported", "register it as a buffer");
     }
 }
 
@@ -73,7 +76,8 @@ std::optional<std::string> find_scalar_form(c10::OperatorHandle const& handle) {
     auto const& ours = handle.schema().arguments();
     auto const& theirs = found->schema().arguments();
     bool const same = ours.size() >= 2 && ours[1].name() == "other" &&
-                      std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), [](auto const& a, auto const& b) { return a.name() == b.name(); });
+                      std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                                 [](auto const& a, auto const& b) { return a.name() == b.name(); });
     return same ? std::optional(op_name(scalar)) : std::nullopt;
 }
 
@@ -100,7 +104,8 @@ bool indexes_by_mask(std::vector<c10::IValue> const& arguments) {
     for (auto const& v : arguments) {
         if (!v.isList()) continue;
         for (c10::IValue const& item : v.toListRef())
-            if (item.isTensor() && item.toTensor().defined() && (item.toTensor().scalar_type() == at::kBool || item.toTensor().scalar_type() == at::kByte))
+            if (item.isTensor() && item.toTensor().defined() &&
+                (item.toTensor().scalar_type() == at::kBool || item.toTensor().scalar_type() == at::kByte))
                 return true;
     }
     return false;
@@ -253,7 +258,8 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
                                                               : "its result depends on the values of a tensor, or the result's shape does",
                     "compute with tensors only: masks (where, masked_fill) instead of branches and of selecting elements");
     if (facts.writes)
-        throw error(error_code::capture_failed, where(facts), "it writes into a parameter, a buffer or another tensor from outside of forward",
+        throw error(error_code::capture_failed, where(facts),
+                    "it writes into a parameter, a buffer or another tensor from outside of forward",
                     "write forward without changing parameters and buffers in place");
     try {
         if (auto const* shape = find_shape_function(handle)) (*shape)(stack);
@@ -270,10 +276,12 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
 
 void recorder::record(c10::OperatorHandle const& handle, op_facts const& facts, std::vector<c10::IValue> const& arguments,
                       std::vector<at::Tensor> const& results) {
-    // The autograd node of this call, if one was made, is the newest one: numbers are given out in order, and the node comes before the call.
+    // The autograd node of this call, if one was made, is the newest one: numbers are given out in order, and the node comes before the
+    // call.
     auto const newest = at::sequence_number::peek();
     auto const note_sequence = [&](vertex v, bool recorded) {
-        if (phase_ == phase::forward && newest > first_sequence_) forward_of_sequence_[newest - 1].push_back({v, &facts.base_name, recorded});
+        if (phase_ == phase::forward && newest > first_sequence_)
+            forward_of_sequence_[newest - 1].push_back({v, &facts.base_name, recorded});
     };
 
     std::optional<value_ref> known;
@@ -359,7 +367,9 @@ bool recorder::record_as_slices(op_facts const& facts, graph_node const& node, s
             graph_node piece = node;
             piece.outputs = {node.outputs[i]};
             if (split)
-                piece.operation = {"aten::slice.Tensor", {{"self", operand_slot{0}}, {"dim", dim}, {"start", start}, {"end", start + length}, {"step", std::int64_t{1}}}};
+                piece.operation = {
+                    "aten::slice.Tensor",
+                    {{"self", operand_slot{0}}, {"dim", dim}, {"start", start}, {"end", start + length}, {"step", std::int64_t{1}}}};
             else
                 piece.operation = {"aten::select.int", {{"self", operand_slot{0}}, {"dim", dim}, {"index", start}}};
             auto const v = push(std::move(piece));

@@ -33,7 +33,8 @@ void check(graph_node const& node, std::vector<at::Tensor> const& results, repla
         auto const real = to_meta(results[i]);
         auto const& said = node.outputs[i];
         // CPU kernels keep a norm's mean and rstd in the type of the input; graphs say float32, as GPUs have them.
-        bool const statistics = i > 0 && (node.operation.name == "aten::native_layer_norm" || node.operation.name == "aten::native_group_norm");
+        bool const statistics =
+            i > 0 && (node.operation.name == "aten::native_layer_norm" || node.operation.name == "aten::native_group_norm");
         bool const type_differs = real.type != said.type && !statistics;
         bool const strides_differ = options.check_strides && !said.strides.empty() && real.strides != said.strides;
         if (real.defined != said.defined || (said.defined && (real.sizes != said.sizes || type_differs || strides_differ)))
@@ -55,18 +56,20 @@ at::Tensor constant_tensor(graph_node const& node, c10::Device device) {
     return t;
 }
 
-/// add(linear(x, w), bias) as one call, where PyTorch did it so and nothing else uses the product. Gives, by node, the linear that an add takes in.
+/// add(linear(x, w), bias) as one call, where PyTorch did it so and nothing else uses the product. Gives, by node, the linear that an add
+/// takes in.
 std::vector<std::optional<vertex>> find_biased_linears(training_graph const& g) {
     auto const uses = collect_uses(g);
     std::vector<std::optional<vertex>> biased(g.size());
     for (vertex v = 0; v < g.size(); ++v) {
         auto const& add = g[v];
-        if (add.operation.name != "aten::add.Tensor" || add.operands.size() != 2 || !add.operation.get<bool>("fused_with_linear", false)) continue;
+        if (add.operation.name != "aten::add.Tensor" || add.operands.size() != 2 || !add.operation.get<bool>("fused_with_linear", false))
+            continue;
         auto const product = add.operands[0];
         auto const& linear = g[product.node];
         auto const& bias = g.meta(add.operands[1]);
-        if (linear.operation.name == "aten::linear" && linear.operands.size() == 2 && uses[product.node][0].size() == 1 && bias.rank() == 1 &&
-            bias.sizes[0] == g.meta(product).sizes.back() && bias.type == g.meta(product).type)
+        if (linear.operation.name == "aten::linear" && linear.operands.size() == 2 && uses[product.node][0].size() == 1 &&
+            bias.rank() == 1 && bias.sizes[0] == g.meta(product).sizes.back() && bias.type == g.meta(product).type)
             biased[v] = product.node;
     }
     return biased;
@@ -74,7 +77,8 @@ std::vector<std::optional<vertex>> find_biased_linears(training_graph const& g) 
 
 }  // namespace
 
-std::map<std::string, at::Tensor> replay(training_graph const& g, std::map<std::string, at::Tensor> const& inputs, replay_options const& options) {
+std::map<std::string, at::Tensor> replay(training_graph const& g, std::map<std::string, at::Tensor> const& inputs,
+                                         replay_options const& options) {
     c10::AutoGradMode const no_gradients(false);
     auto const biased = find_biased_linears(g);
     std::vector<bool> taken_in(g.size(), false);
@@ -92,7 +96,8 @@ std::map<std::string, at::Tensor> replay(training_graph const& g, std::map<std::
     std::map<std::string, at::Tensor> results;
     auto const value = [&](value_ref r) -> at::Tensor const& {
         if (r.node >= values.size() || r.output >= values[r.node].size())
-            throw error(error_code::dangling_tensor, "operand " + std::to_string(r.node) + ":" + std::to_string(r.output), "it has no value yet", "");
+            throw error(error_code::dangling_tensor, "operand " + std::to_string(r.node) + ":" + std::to_string(r.output),
+                        "it has no value yet", "");
         return values[r.node][r.output];
     };
     for (vertex v = 0; v < g.size(); ++v) {
@@ -103,7 +108,8 @@ std::map<std::string, at::Tensor> replay(training_graph const& g, std::map<std::
         } else if (is_source(node.role)) {
             auto const it = inputs.find(node.name);
             if (it == inputs.end())
-                throw error(error_code::unknown_tensor, std::string(to_string(node.role)) + " '" + node.name + "'", "no tensor was given for it", "");
+                throw error(error_code::unknown_tensor, std::string(to_string(node.role)) + " '" + node.name + "'",
+                            "no tensor was given for it", "");
             values[v] = {it->second.detach()};
             check(node, values[v], {.device = options.device, .check_metas = options.check_metas, .check_strides = false});
         } else if (is_sink(node.role)) {

@@ -19,6 +19,7 @@ struct replay_options {
 
 /// Runs every node in order; a tensor is let go after its last use. `inputs` has a tensor for every source but constants, by node name;
 /// result: the tensor of every sink, by node name. Throws 502 where an input is missing, 303 where shapes or types do not fit.
-std::map<std::string, at::Tensor> replay(training_graph const& graph, std::map<std::string, at::Tensor> const& inputs, replay_options const& options = {});
+std::map<std::string, at::Tensor> replay(training_graph const& graph, std::map<std::string, at::Tensor> const& inputs,
+                                         replay_options const& options = {});
 
 }  // namespace cantle::libtorch

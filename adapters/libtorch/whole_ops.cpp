@@ -97,8 +97,8 @@ std::optional<Tensor> transposed_base(Tensor const& t) {
     if (t.dim() != 2 || !t.is_view()) return std::nullopt;
     Tensor base(t._base());
     bool const turned = base.dim() == 2 && base.size(0) == t.size(1) && base.size(1) == t.size(0) && base.stride(0) == t.stride(1) &&
-                        base.stride(1) == t.stride(0) && base.storage_offset() == t.storage_offset() && base.scalar_type() == t.scalar_type() &&
-                        base.requires_grad() == t.requires_grad();
+                        base.stride(1) == t.stride(0) && base.storage_offset() == t.storage_offset() &&
+                        base.scalar_type() == t.scalar_type() && base.requires_grad() == t.requires_grad();
     return turned ? std::optional<Tensor>(std::move(base)) : std::nullopt;
 }
 
@@ -120,8 +120,8 @@ Tensor addmm_whole(Tensor const& bias, Tensor const& input, Tensor const& other,
 
 using sdpa_signature = std::tuple<Tensor, Tensor>(Tensor const&, Tensor const&, Tensor const&, std::optional<Tensor> const&, double, bool,
                                                   std::optional<double>, bool);
-using sdpa_backward_signature = std::tuple<Tensor, Tensor, Tensor>(Tensor const&, Tensor const&, Tensor const&, Tensor const&, Tensor const&,
-                                                                   Tensor const&, std::optional<Tensor> const&, double, bool,
+using sdpa_backward_signature = std::tuple<Tensor, Tensor, Tensor>(Tensor const&, Tensor const&, Tensor const&, Tensor const&,
+                                                                   Tensor const&, Tensor const&, std::optional<Tensor> const&, double, bool,
                                                                    std::optional<double>, bool);
 
 struct sdpa_function : torch::autograd::Function<sdpa_function> {
@@ -199,7 +199,8 @@ struct cross_entropy_function : torch::autograd::Function<cross_entropy_function
 
 /// Whether `flat` is `whole` with its leading dims (all but the last `kept`) flattened to one.
 bool flattens(Tensor const& flat, Tensor const& whole, std::int64_t kept) {
-    if (whole.dim() < 1 + kept || flat.dim() != 1 + kept || whole.numel() != flat.numel() || !whole.is_contiguous() || !flat.is_contiguous())
+    if (whole.dim() < 1 + kept || flat.dim() != 1 + kept || whole.numel() != flat.numel() || !whole.is_contiguous() ||
+        !flat.is_contiguous())
         return false;
     return kept == 0 || whole.size(-1) == flat.size(-1);
 }

@@ -10,7 +10,10 @@ torch::nn::LayerNorm layer_norm(std::int64_t dim) { return torch::nn::LayerNorm(
 }  // namespace
 
 bert_embeddings_impl::bert_embeddings_impl(bert_config const& c)
-    : word_embeddings(c.vocab, c.dim), position_embeddings(c.positions, c.dim), token_type_embeddings(c.types, c.dim), norm(layer_norm(c.dim)) {
+    : word_embeddings(c.vocab, c.dim),
+      position_embeddings(c.positions, c.dim),
+      token_type_embeddings(c.types, c.dim),
+      norm(layer_norm(c.dim)) {
     register_module("word_embeddings", word_embeddings);
     register_module("position_embeddings", position_embeddings);
     register_module("token_type_embeddings", token_type_embeddings);

@@ -36,7 +36,8 @@ torch::Tensor gpt2_mlp_impl::forward(torch::Tensor const& x) {
     return c_proj(torch::gelu(c_fc(x), "tanh"));
 }
 
-gpt2_block_impl::gpt2_block_impl(gpt2_config const& c) : dropout(c.dropout), ln_1(layer_norm(c.dim)), attn(c), ln_2(layer_norm(c.dim)), mlp(c) {
+gpt2_block_impl::gpt2_block_impl(gpt2_config const& c)
+    : dropout(c.dropout), ln_1(layer_norm(c.dim)), attn(c), ln_2(layer_norm(c.dim)), mlp(c) {
     register_module("ln_1", ln_1);
     register_module("attn", attn);
     register_module("ln_2", ln_2);

@@ -26,7 +26,9 @@ std::int64_t size_of(sizes const& config, std::string_view key) {
 
 void check_heads(std::string const& name, std::int64_t dim, std::int64_t heads, std::int64_t kv_heads) {
     if (dim % heads != 0 || heads % kv_heads != 0)
-        bad_size(name, "dim " + std::to_string(dim) + ", heads " + std::to_string(heads) + " and kv_heads " + std::to_string(kv_heads) + " do not divide",
+        bad_size(name,
+                 "dim " + std::to_string(dim) + ", heads " + std::to_string(heads) + " and kv_heads " + std::to_string(kv_heads) +
+                     " do not divide",
                  "let heads divide dim, and kv_heads divide heads");
 }
 
@@ -64,14 +66,16 @@ model make_gpt2(std::string name, sizes config, std::int64_t sequence) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
     auto const positions = std::max(at("positions"), sequence);
-    gpt2 const module(gpt2_config{at("dim"), at("layers"), at("heads"), at("vocab"), positions, static_cast<double>(at("dropout")) / 100.0});
+    gpt2 const module(
+        gpt2_config{at("dim"), at("layers"), at("heads"), at("vocab"), positions, static_cast<double>(at("dropout")) / 100.0});
     return with_tokens(std::move(name), std::move(config), module);
 }
 
 model make_bert(std::string name, sizes config, std::int64_t sequence) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
-    bert module(bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), std::max(at("positions"), sequence), at("types")});
+    bert module(
+        bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), std::max(at("positions"), sequence), at("types")});
     auto const vocab = at("vocab"), types = at("types");
     model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
     m.forward = [module](tensors const& in) mutable { return module->forward(in[0], in[1]); };
@@ -114,9 +118,12 @@ std::vector<row> const& rows() {
         {{"gpt2", "GPT-2 (dropout in percent)", gpt2_sizes(768, 12, 12)}, make_gpt2},
         {{"gpt2-medium", "GPT-2 medium", gpt2_sizes(1024, 24, 16)}, make_gpt2},
         {{"gpt2-xl", "GPT-2 XL", gpt2_sizes(1600, 48, 25)}, make_gpt2},
-        {{"bert-base", "BERT base with its masked-language-model head",
-          {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2}}}, make_bert},
-        {{"mlp", "a multi-layer perceptron; it has no sequence", {{"dim", 1024}, {"hidden", 4096}, {"layers", 4}, {"classes", 1024}}}, make_mlp},
+        {{"bert-base",
+          "BERT base with its masked-language-model head",
+          {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2}}},
+         make_bert},
+        {{"mlp", "a multi-layer perceptron; it has no sequence", {{"dim", 1024}, {"hidden", 4096}, {"layers", 4}, {"classes", 1024}}},
+         make_mlp},
     };
     return all;
 }
@@ -138,7 +145,8 @@ model make_model(std::string_view name, sizes const& overrides, std::int64_t seq
     if (it == all.end()) {
         std::string known;
         for (auto const& r : all) known += (known.empty() ? "" : ", ") + r.info.name;
-        throw cantle::error(cantle::error_code::unknown_model, "model '" + std::string(name) + "'", "there is no model of that name", "use one of " + known);
+        throw cantle::error(cantle::error_code::unknown_model, "model '" + std::string(name) + "'", "there is no model of that name",
+                            "use one of " + known);
     }
     auto config = it->info.defaults;
     for (auto const& [key, value] : overrides) {
@@ -148,7 +156,8 @@ model make_model(std::string_view name, sizes const& overrides, std::int64_t seq
             for (auto const& s : config) keys += (keys.empty() ? "" : ", ") + s.first;
             bad_size(it->info.name, "it has no size '" + key + "'", "its sizes are " + keys);
         }
-        if (value < 1 && !(key == "dropout" && value == 0)) bad_size(it->info.name, key + " is " + std::to_string(value), "give a size of at least 1");
+        if (value < 1 && !(key == "dropout" && value == 0))
+            bad_size(it->info.name, key + " is " + std::to_string(value), "give a size of at least 1");
         size->second = value;
     }
     return it->make(it->info.name, std::move(config), sequence);

@@ -4,7 +4,8 @@
 // graph/properties.hpp; rules and cost: any types that satisfy RuleSet and CostModel.
 //
 //     auto const mesh = cantle::device_mesh::parse("4x8", "dp,tp");
-//     auto const plan = cantle::plan(graph, mesh, cantle::standard_rules(), cantle::standard_cost_model(mesh, cantle::find_cluster("h100")));
+//     auto const plan = cantle::plan(graph, mesh, cantle::standard_rules(), cantle::standard_cost_model(mesh,
+//     cantle::find_cluster("h100")));
 #include <cantle/base/control.hpp>
 #include <cantle/base/stage_clock.hpp>
 #include <cantle/graph/graph_hash.hpp>
@@ -46,7 +47,8 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     list.push_back("inputs and targets: " + (b.inputs.empty() ? default_input_layout(mesh).text(mesh) + " (default)" : b.inputs));
     list.push_back("outputs: " + (b.outputs.empty() ? "free (default)" : b.outputs));
     list.push_back("loss: Replicate");
-    std::string parameters = "parameters: " + std::string(to_string(b.parameters)) + (b.parameters == parameter_storage::fully_sharded ? " (default)" : "");
+    std::string parameters =
+        "parameters: " + std::string(to_string(b.parameters)) + (b.parameters == parameter_storage::fully_sharded ? " (default)" : "");
     for (std::size_t i = 0; i < b.replica_axes.size(); ++i) parameters += (i ? ", " : "; replica axes: ") + b.replica_axes[i];
     list.push_back(parameters);
     list.push_back("gradients lie as their parameter or input, tangents as their output");
@@ -130,7 +132,8 @@ private:
             if (from == to) continue;
             auto const [at, fresh] = paths_.try_emplace({e.tensor_class, from, to}, static_cast<std::uint32_t>(plan_.paths.size()));
             if (fresh) {
-                redistribution_path path{plan_layout_of(from), plan_layout_of(to), p_.tables.lattice(e.tensor_class).path(p_.layouts[from], p_.layouts[to]), 0};
+                redistribution_path path{plan_layout_of(from), plan_layout_of(to),
+                                         p_.tables.lattice(e.tensor_class).path(p_.layouts[from], p_.layouts[to]), 0};
                 for (auto const& s : path.steps) path.cost += s.cost;
                 plan_.paths.push_back(std::move(path));
             }
@@ -151,23 +154,24 @@ private:
 };
 
 template <RuleSet Rules, CostModel Cost>
-sharding_plan plan_training_graph(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, plan_options const& options,
-                                  control const& limits, planning_statistics& stats) {
+sharding_plan plan_training_graph(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                                  plan_options const& options, control const& limits, planning_statistics& stats) {
     stats.clock.enter("build");
     validate(g);
     auto const problem = build_problem(g, mesh, rules, cost, {options.boundary, options.clustering, options.tie_break}, &stats.clock);
     stats.clock.enter("solve");
     auto const solved = mrf::solve(problem.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
     if (solved.labels.empty())
-        throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice of strategies satisfies all of them", "loosen a pin or the boundary");
+        throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice of strategies satisfies all of them",
+                    "loosen a pin or the boundary");
     stats.clock.enter("extract");
     auto result = plan_extractor<Cost>(problem, g, solved.labels, cost).run();
     result.objective = solved.energy;
     result.bound = solved.lower_bound;
     result.status = solved.status;
-    result.bounded_problem = problem.grouping.copies > 0
-        ? "clustered: " + std::to_string(problem.grouping.copies) + " of " + std::to_string(g.size()) + " vertices share the decision of their first copy"
-        : "unclustered: every vertex decides for itself";
+    result.bounded_problem = problem.grouping.copies > 0 ? "clustered: " + std::to_string(problem.grouping.copies) + " of " +
+                                                               std::to_string(g.size()) + " vertices share the decision of their first copy"
+                                                         : "unclustered: every vertex decides for itself";
     result.constraints = constraint_texts(mesh, options);
     stable_hasher rules_hash, cost_hash;
     rules.feed(rules_hash);
@@ -191,8 +195,8 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
 
 }  // namespace detail
 
-/// Plan `graph` on `mesh`. The plan's vertices are those of training_graph, or of import_graph(graph) for another type. Deterministic unless
-/// `limits` cut the run short (the status then says stopped).
+/// Plan `graph` on `mesh`. The plan's vertices are those of training_graph, or of import_graph(graph) for another type. Deterministic
+/// unless `limits` cut the run short (the status then says stopped).
 /// Throws: graph_has_cycle, dangling_tensor, bad_graph; op_without_rule (all of them at once), bad_rule, no_strategy; bad_cost;
 /// mesh_does_not_divide, bad_layout, unknown_axis, unknown_tensor, unsatisfiable_constraint.
 template <class Graph, class Rules, class Cost>

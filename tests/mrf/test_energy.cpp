@@ -75,7 +75,8 @@ TEST_CASE("the delta of every move equals the recomputed energy") {
             for (label l = 0; l < g.label_count(variable_id(v)); ++l) {
                 auto y = x;
                 y[v] = l;
-                bool const both = local_energy(g, x, variable_id(v), x[v]) == forbidden && local_energy(g, x, variable_id(v), l) == forbidden;
+                bool const both = local_energy(g, x, variable_id(v), x[v]) == forbidden &&
+                                  local_energy(g, x, variable_id(v), l) == forbidden;
                 check(y, move_delta(g, x, variable_id(v), l), both);
                 for (std::uint32_t w = 0; w < v; ++w) {
                     auto const k = d.below(g.label_count(variable_id(w)));

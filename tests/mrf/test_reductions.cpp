@@ -18,7 +18,8 @@ using namespace cantle::mrf::testing;
 
 namespace {
 void check_reduction(factor_graph const& g, reduce_options const& o) {
-    auto const whole = quantise(g).graph;  // exact there
+    auto const on_grid = quantise(g);
+    auto const& whole = on_grid.inexact_terms == 0 ? g : on_grid.graph;  // reductions are exact on both
     auto const best = brute_force(whole);
     reduction const r(whole, o);
     if (r.infeasible()) {

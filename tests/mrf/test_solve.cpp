@@ -212,7 +212,8 @@ TEST_CASE("components are solved each on its own") {
         optimum += brute_force(p).energy;
         auto const base = static_cast<std::uint32_t>(g.variable_count());
         for (std::uint32_t v = 0; v < 5; ++v) g.add_variable({p.costs(variable_id(v)).begin(), p.costs(variable_id(v)).end()});
-        for (auto const& e : p.edges()) g.add_edge(variable_id(base + e.u.value), variable_id(base + e.v.value), g.add_table(p.table(e.table)), e.use);
+        for (auto const& e : p.edges())
+            g.add_edge(variable_id(base + e.u.value), variable_id(base + e.v.value), g.add_table(p.table(e.table)), e.use);
     }
     auto const r = solve(g, {.reduce = {.max_table = 0, .max_work = 0}});
     CHECK(r.stats.components == 3);

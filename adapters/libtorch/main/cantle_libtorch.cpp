@@ -59,9 +59,9 @@ void run_capture(capture_options const& options) {
     cantle::validate(graph);
     auto const canonical = clock::now();
     cantle::write_graph_json(graph, options.path);
-    std::fprintf(stderr, "captured %s: %zu nodes in %.3f s, canonical form %zu nodes in %.3f s, written to %s in %.3f s\n", request.model.c_str(),
-                 captured_nodes, seconds(captured - start), graph.size(), seconds(canonical - captured), options.path.c_str(),
-                 seconds(clock::now() - canonical));
+    std::fprintf(stderr, "captured %s: %zu nodes in %.3f s, canonical form %zu nodes in %.3f s, written to %s in %.3f s\n",
+                 request.model.c_str(), captured_nodes, seconds(captured - start), graph.size(), seconds(canonical - captured),
+                 options.path.c_str(), seconds(clock::now() - canonical));
 }
 
 void print_models() {
@@ -80,8 +80,10 @@ int run(int argc, char** argv) {
     capture->add_option("model", options.request.model, "Name of the model (see: cantle-libtorch models)")->required();
     capture->add_option("--batch", options.request.batch, "Samples in the global batch")->required();
     capture->add_option("--seq", options.request.sequence, "Tokens in a sequence")->required();
-    capture->add_option("--recipe", options.request.recipe, "train: loss and gradients; table3: ends at the logits, with a tangent")->capture_default_str();
-    capture->add_option("--precision", options.request.precision, "bf16: fp32 parameters, bf16 compute, fp32 gradients; fp32")->capture_default_str();
+    capture->add_option("--recipe", options.request.recipe, "train: loss and gradients; table3: ends at the logits, with a tangent")
+        ->capture_default_str();
+    capture->add_option("--precision", options.request.precision, "bf16: fp32 parameters, bf16 compute, fp32 gradients; fp32")
+        ->capture_default_str();
     capture->add_option("--set", options.sizes, "Another size of the model, as dim=64 (may be repeated)");
     capture->add_flag("--raw", options.raw, "Leave out the canonical form");
     capture->add_option("-o,--output", options.path, "File to write")->required();

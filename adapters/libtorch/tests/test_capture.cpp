@@ -3,7 +3,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <adapters/libtorch/capture_models.hpp>
 #include <adapters/libtorch/module_request.hpp>
-#include <adapters/libtorch/meta_scope.hpp>
+#include <adapters/libtorch/module_scope.hpp>
 #include <cantle/base/error.hpp>
 #include <cantle/graph/canonical.hpp>
 #include <cantle/graph/graph_json.hpp>
@@ -37,8 +37,8 @@ cantle_models::sizes const tiny_bert = {{"dim", 32}, {"layers", 2}, {"heads", 4}
 cantle_models::sizes const tiny_mlp = {{"dim", 16}, {"hidden", 24}, {"layers", 3}, {"classes", 8}};
 
 std::vector<training_graph> all_small() {
-    return {capture_small("llama3-tiny", tiny_llama), capture_small("llama3-tiny", tiny_llama, "table3", "bf16"), capture_small("gpt2", tiny_gpt2),
-            capture_small("bert-base", tiny_bert), capture_small("mlp", tiny_mlp)};
+    return {capture_small("llama3-tiny", tiny_llama), capture_small("llama3-tiny", tiny_llama, "table3", "bf16"),
+            capture_small("gpt2", tiny_gpt2), capture_small("bert-base", tiny_bert), capture_small("mlp", tiny_mlp)};
 }
 
 vertex named(training_graph const& g, std::string_view name) {
@@ -48,8 +48,8 @@ vertex named(training_graph const& g, std::string_view name) {
     return 0;
 }
 std::size_t count_op(training_graph const& g, std::string_view op, std::optional<phase> in = {}) {
-    return static_cast<std::size_t>(std::count_if(g.nodes.begin(), g.nodes.end(),
-                                                  [&](graph_node const& n) { return n.operation.name == op && (!in || n.in_phase == *in); }));
+    return static_cast<std::size_t>(std::count_if(
+        g.nodes.begin(), g.nodes.end(), [&](graph_node const& n) { return n.operation.name == op && (!in || n.in_phase == *in); }));
 }
 std::size_t count_role(training_graph const& g, node_role role) {
     return static_cast<std::size_t>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](graph_node const& n) { return n.role == role; }));
@@ -278,9 +278,11 @@ TEST_CASE("a split is recorded as slices") {
 }
 
 TEST_CASE("views that change nothing, detach and double transposes leave no node") {
-    auto const g = capture_function([](at::Tensor const& x, at::Tensor const& w) { return (x.detach().t().t().view({2, 3}) * w).slice(0, 0, 2); });
+    auto const g = capture_function([](at::Tensor const& x, at::Tensor const& w) {
+        return (x.detach().t().t().view({2, 3}) * w).slice(0, 0, 2);
+    });
     CHECK(count_op(g, "aten::view") == 0);
-    CHECK(count_op(g, "aten::t") <= 0);
+    CHECK(count_op(g, "aten::t") == 0);
     CHECK(count_op(g, "aten::slice.Tensor") == 0);
     CHECK(count_op(g, "aten::mul.Tensor", phase::forward) == 1);
 }
@@ -289,10 +291,33 @@ TEST_CASE("reading a value is refused with error 601, naming op and module") {
     auto const e = error_of([](at::Tensor const& x, at::Tensor const& w) { return x.sum().item<double>() > 0 ? x * w : w; });
     CHECK(e.code() == error_code::data_dependent);
     CHECK(std::string(e.what()).find("_local_scalar_dense in the model") != std::string::npos);
-    for (auto const& shape_of_values : std::vector<std::function<at::Tensor(at::Tensor const&, at::Tensor const&)>>{
-             [](auto const& x, auto const& w) { return (x * w).masked_select(x > 0); }, [](auto const& x, auto const& w) { return (x * w).index({x > 0}); },
-             [](auto const& x, auto const& w) { return w.index({(x > 0).nonzero().select(1, 1)}); }})
+    for (auto const &shape_of_values : std::vector<std::function<at::Tensor(at::Tensor const&, at::Tensor const&)>>{
+             [](auto const&x, auto const&w) { return (x * w).masked_select(x > 0); },
+             [](auto const&x, auto const&w) { return (x * w).index({x > 0}); },
+             [](auto const&x, auto const&w) { return w.index({(x > 0).nonzero().select(1, 1)}); }})
         CHECK(error_of(shape_of_values).code() == error_code::data_dependent);
+}
+
+TEST_CASE("an error inside a module says the module's path") {
+    int address = 0;  // module scopes only compare addresses
+    auto const* const module = reinterpret_cast<torch::nn::Module const*>(&address);
+    capture_request r;
+    r.parameters = {{"layers.3.w", at::empty({3}, at::TensorOptions(at::kMeta)).requires_grad_()}};
+    r.modules = {{&address, "layers.3"}};
+    r.run = [&](auto const&, auto const&) {
+        module_scope const scope(module);
+        return r.parameters[0].tensor * r.parameters[0].tensor.sum().template item<double>();
+    };
+    CHECK_THROWS_WITH_AS(capture(r), doctest::Contains("cantle error 601: aten::_local_scalar_dense in layers.3"), error);
+}
+
+// The guards of a capture are put back when it ends by an exception: PyTorch works as before.
+TEST_CASE("a failed capture leaves PyTorch as it was") {
+    error_of([](at::Tensor const& x, at::Tensor const& w) { return x.sum().item<double>() > 0 ? x * w : w; });
+    auto const x = at::ones({2, 3});
+    CHECK(x.sum().item<double>() == 6.0);
+    CHECK(at::linear(x, at::ones({4, 3})).sum().item<double>() == 24.0);
+    CHECK_NOTHROW(capture_small("mlp", tiny_mlp));
 }
 
 TORCH_LIBRARY(cantle_test, m) {
@@ -301,7 +326,8 @@ TORCH_LIBRARY(cantle_test, m) {
 }
 TEST_CASE("an op whose shape is unknown is refused with error 602, naming the op and what to add") {
     auto const e = error_of([](at::Tensor const& x, at::Tensor const& w) {
-        static auto const unknown = c10::Dispatcher::singleton().findSchemaOrThrow("cantle_test::unknown", "").typed<at::Tensor(at::Tensor const&)>();
+        static auto const unknown =
+            c10::Dispatcher::singleton().findSchemaOrThrow("cantle_test::unknown", "").typed<at::Tensor(at::Tensor const&)>();
         return unknown.call(x.detach()) * w;
     });
     CHECK(e.code() == error_code::no_shape_function);
@@ -314,7 +340,6 @@ TEST_CASE("other faults inside the model are error 604 with PyTorch's own words"
     CHECK(misfit.code() == error_code::capture_failed);
     auto const frozen = error_of([](at::Tensor const& x, at::Tensor const&) { return x * 2.0; });
     CHECK(frozen.code() == error_code::capture_failed);
-
 
     capture_request r;
     r.parameters = {{"w", at::empty({3}).requires_grad_()}};

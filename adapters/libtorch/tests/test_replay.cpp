@@ -185,11 +185,13 @@ TEST_CASE("a replay without one of its inputs says which") {
 
 TEST_CASE("an op is called by name with tensors, literals and defaults") {
     auto const x = at::arange(6, at::kDouble).view({2, 3});
-    op const sum{"aten::sum.dim_IntList", {{"self", operand_slot{0}}, {"dim", std::vector<std::int64_t>{0}}, {"keepdim", true}, {"dtype", std::monostate{}}}};
+    op const sum{"aten::sum.dim_IntList",
+                 {{"self", operand_slot{0}}, {"dim", std::vector<std::int64_t>{0}}, {"keepdim", true}, {"dtype", std::monostate{}}}};
     CHECK(same_bits(call_op(sum, std::vector{x})[0], x.sum({0}, true)));
     op const cat{"aten::cat", {{"tensors", operand_slots{{1, 0}}}, {"dim", std::int64_t{1}}}};
     CHECK(same_bits(call_op(cat, std::vector{x, x + 1.0})[0], at::cat({x + 1.0, x}, 1)));
-    op const zeros{"aten::zeros", {{"size", std::vector<std::int64_t>{2}}, {"dtype", dtype::bfloat16}, {"device", symbol{"device", "device"}}}};
+    op const zeros{"aten::zeros",
+                   {{"size", std::vector<std::int64_t>{2}}, {"dtype", dtype::bfloat16}, {"device", symbol{"device", "device"}}}};
     CHECK(same_bits(call_op(zeros, {})[0], at::zeros({2}, at::kBFloat16)));
     op const softmax{"aten::_softmax", {{"self", operand_slot{0}}, {"dim", std::int64_t{-1}}, {"half_to_float", false}}};
     CHECK(same_bits(call_op(softmax, std::vector{x})[0], at::_softmax(x, -1, false)));

@@ -42,8 +42,12 @@ public:
     stable_hasher& add(digest d) { return word(d.high).word(d.low); }
     template <class E> requires std::is_enum_v<E>
     stable_hasher& add(E e) { return word(static_cast<std::uint64_t>(e)); }
-    template <class Range> requires requires(Range const& r) { r.begin(); r.end(); r.size(); } && (!std::convertible_to<Range, std::string_view>)
-    stable_hasher& add(Range const& r) {
+    template <class Range>
+    requires requires(Range const& r) {
+        r.begin();
+        r.end();
+        r.size();
+    } &&(!std::convertible_to<Range, std::string_view>)stable_hasher& add(Range const& r) {
         word(r.size());
         for (auto const& x : r) add(x);
         return *this;

@@ -22,7 +22,8 @@ public:
         started_ = clock::now();
     }
     void leave() {
-        if (current_ >= 0) stages_[static_cast<std::size_t>(current_)].second += std::chrono::duration<double>(clock::now() - started_).count();
+        if (current_ >= 0)
+            stages_[static_cast<std::size_t>(current_)].second += std::chrono::duration<double>(clock::now() - started_).count();
         current_ = -1;
     }
     /// (stage, seconds) in order of first entry.

@@ -44,7 +44,8 @@ struct dtype_row { dtype type; std::string_view name; int bytes; bool floating; 
 inline constexpr std::array<dtype_row, 14> dtype_rows{{
     {dtype::float64, "float64", 8, true}, {dtype::float32, "float32", 4, true}, {dtype::bfloat16, "bfloat16", 2, true},
     {dtype::float16, "float16", 2, true}, {dtype::float8_e4m3fn, "float8_e4m3fn", 1, true}, {dtype::float8_e5m2, "float8_e5m2", 1, true},
-    {dtype::int64, "int64", 8, false}, {dtype::int32, "int32", 4, false}, {dtype::int16, "int16", 2, false}, {dtype::int8, "int8", 1, false},
+    {dtype::int64, "int64", 8, false}, {dtype::int32, "int32", 4, false}, {dtype::int16, "int16", 2, false},
+    {dtype::int8, "int8", 1, false},
     {dtype::uint8, "uint8", 1, false}, {dtype::boolean, "bool", 1, false}, {dtype::complex64, "complex64", 8, false},
     {dtype::complex128, "complex128", 16, false}}};
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// An op with the tensors it sees: what rules and cost models are asked about. Metas are global, or local to some mesh axes, as the asker says.
+// An op with the tensors it sees: what rules and cost models are asked about. Metas are global, or local to some mesh axes, as the asker
+// says.
 #include <cantle/graph/op.hpp>
 #include <cantle/graph/tensor_meta.hpp>
 

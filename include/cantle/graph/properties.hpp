@@ -7,8 +7,8 @@
 //     get(cantle::vertex_outputs, g)   -> map: vertex -> range of cantle::tensor_meta
 //     get(cantle::vertex_operands, g)  -> map: vertex -> range of pairs (vertex_descriptor, output index)
 //
-// Optional, with these defaults: vertex_role (from the op name: "cantle::parameter" etc. are sources; "cantle::loss", "cantle::gradient" and
-// "cantle::output" are sinks; all else computes), vertex_phase (forward), vertex_name ("v0", "v1", ...), vertex_module ("" : no
+// Optional, with these defaults: vertex_role (from the op name: "cantle::parameter" etc. are sources; "cantle::loss", "cantle::gradient"
+// and "cantle::output" are sinks; all else computes), vertex_phase (forward), vertex_name ("v0", "v1", ...), vertex_module ("" : no
 // clustering), vertex_of (std::optional<vertex_descriptor>: what a gradient or tangent belongs to; none).
 // Parallel operands (x * x) are two entries. Vertices may come in any order; see examples/own_graph.cpp.
 #include <cantle/base/error.hpp>
@@ -68,7 +68,9 @@ template <class G>
 concept HasOps = requires(G const& g, vertex_descriptor_of<G> v) { { get(get(vertex_op, g), v) } -> std::convertible_to<op>; };
 /// Satisfied by get(cantle::vertex_outputs, g): a readable property map to a range of tensor_meta.
 template <class G>
-concept HasOutputs = requires(G const& g, vertex_descriptor_of<G> v) { { *std::begin(get(get(vertex_outputs, g), v)) } -> std::convertible_to<tensor_meta>; };
+concept HasOutputs = requires(G const& g, vertex_descriptor_of<G> v) {
+    { *std::begin(get(get(vertex_outputs, g), v)) } -> std::convertible_to<tensor_meta>;
+};
 /// Satisfied by get(cantle::vertex_operands, g): a readable property map to a range of (vertex, output index).
 template <class G>
 concept HasOperands = requires(G const& g, vertex_descriptor_of<G> v) {
@@ -86,8 +88,12 @@ constexpr void require_plannable_graph() {
     if constexpr (!std::same_as<G, training_graph>) {
         static_assert(ListsVertices<G>, "a plannable graph needs vertices(g) and num_vertices(g), as Boost's VertexListGraph");
         static_assert(HasOps<G>, "a plannable graph needs get(cantle::vertex_op, g): a property map from vertex to cantle::op");
-        static_assert(HasOutputs<G>, "a plannable graph needs get(cantle::vertex_outputs, g): a property map from vertex to a range of cantle::tensor_meta");
-        static_assert(HasOperands<G>, "a plannable graph needs get(cantle::vertex_operands, g): a property map from vertex to a range of (vertex, output index)");
+        static_assert(
+            HasOutputs<G>,
+            "a plannable graph needs get(cantle::vertex_outputs, g): a property map from vertex to a range of cantle::tensor_meta");
+        static_assert(
+            HasOperands<G>,
+            "a plannable graph needs get(cantle::vertex_operands, g): a property map from vertex to a range of (vertex, output index)");
     }
 }
 
@@ -123,8 +129,8 @@ imported_graph import_graph(G const& source) {
         for (auto const& r : detail::vertex_property(vertex_operands, source, v)) {
             auto const at = position.find(r.first);
             if (at == position.end())
-                throw error(error_code::dangling_tensor, "operand " + std::to_string(n.operands.size()) + " of '" + n.name + "'", "it names a vertex that the graph does not list",
-                            "list every vertex in vertices(g)");
+                throw error(error_code::dangling_tensor, "operand " + std::to_string(n.operands.size()) + " of '" + n.name + "'",
+                            "it names a vertex that the graph does not list", "list every vertex in vertices(g)");
             n.operands.push_back({at->second, static_cast<std::uint32_t>(r.second)});
         }
         if constexpr (detail::HasVertexProperty<vertex_role_t, G>) n.role = detail::vertex_property(vertex_role, source, v);

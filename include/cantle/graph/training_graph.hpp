@@ -37,7 +37,8 @@ enum class node_role : std::uint8_t { computation, parameter, buffer, input, tar
 enum class phase : std::uint8_t { forward, backward };
 
 constexpr std::string_view to_string(node_role r) {
-    constexpr std::string_view names[] = {"computation", "parameter", "buffer", "input", "target", "tangent", "constant", "loss", "gradient", "output"};
+    constexpr std::string_view names[] = {"computation", "parameter", "buffer", "input",    "target",
+                                          "tangent",     "constant",  "loss",   "gradient", "output"};
     return names[static_cast<std::size_t>(r)];
 }
 constexpr std::optional<node_role> parse_node_role(std::string_view s) {
@@ -56,10 +57,10 @@ struct graph_node {
     std::vector<tensor_meta> outputs;       ///< global metas, one per output
     node_role role = node_role::computation;
     cantle::phase in_phase = phase::forward;
-    std::string name;                       ///< unique and as a user would know it: "layers.0.attention.wq.weight", "layers.0.attention/linear"
+    std::string name;  ///< unique and as a user would know it: "layers.0.attention.wq.weight", "layers.0.attention/linear"
     std::string module_path;                ///< "layers.0.attention"; empty at the root. Parameters: the module that owns them
     std::optional<vertex> forward_node;     ///< of a backward node: the forward node whose derivative it belongs to
-    std::optional<vertex> of;               ///< gradient sink: the parameter or input it belongs to; tangent: the output sink (may come later in order)
+    std::optional<vertex> of;  ///< gradient sink: the parameter or input it belongs to; tangent: the output sink (may come later in order)
     std::vector<std::string> also_named;    ///< tied storages: the other names of this parameter or buffer
     std::vector<double> constant_data;      ///< role constant: its values (a scalar has one); metas say the dtype
 };

@@ -143,7 +143,8 @@ private:
             }
             out_.variable_of[v] = out_.variable_of[find(v)];
             if (strategies(v) != allowed_[out_.variable_of[v]].size())
-                throw error(error_code::bad_field, nodes_[v].at("name").get<std::string>(), "joined with a node of another strategy count", "");
+                throw error(error_code::bad_field, nodes_[v].at("name").get<std::string>(),
+                            "joined with a node of another strategy count", "");
         }
     }
 
@@ -203,7 +204,8 @@ private:
                 auto const& e = nodes_[v].at("edges")[i];
                 if (e.contains("nocost")) continue;
                 auto const p = args[i].get<std::size_t>();
-                edge_kind const kind{e.at("t").get<std::size_t>(), table_of(p), e.at("out").get<std::size_t>(), table_of(v), i, no_comm_[v] != 0};
+                edge_kind const kind{e.at("t").get<std::size_t>(), table_of(p), e.at("out").get<std::size_t>(), table_of(v), i,
+                                     no_comm_[v] != 0};
                 if (e.contains("free")) {
                     for (std::size_t s = 0; s < u.size(); ++s) {
                         double least = forbidden;
@@ -226,7 +228,8 @@ private:
                 costs.push_back(unary_[g][s]);
             }
             if (costs.empty())
-                throw error(error_code::unsatisfiable_constraint, "variable " + std::to_string(g), "no strategy satisfies its constraints", "");
+                throw error(error_code::unsatisfiable_constraint, "variable " + std::to_string(g),
+                            "no strategy satisfies its constraints", "");
             out_.graph.add_variable(std::move(costs));
         }
     }

@@ -129,7 +129,7 @@ private:
             descent.run(trial);
             offer(trial, offset_ + plain_energy(g, trial));
         };
-        double const most = levels_.empty() ? magnitude(g) : forbidden;
+        double const most = levels_.empty() ? magnitude(g) : forbidden;  // a level without anything better proves nothing
         double const pass_work = static_cast<double>(messages.work());
         double bound_then = lower_, best_then = best_;
         bool in_range = true;

@@ -93,7 +93,8 @@ public:
     edge_id add_edge(variable_id u, variable_id v, table_id table, table_use use = table_use::straight) {
         if (u.value >= unary_.size() || v.value >= unary_.size() || table.value >= tables_.size())
             throw error(error_code::bad_field, name_of_edge(u, v), "unknown variable or table", "add both before the edge");
-        if (u == v) throw error(error_code::bad_field, name_of_edge(u, v), "both ends are one variable", "add the diagonal to its label costs");
+        if (u == v)
+            throw error(error_code::bad_field, name_of_edge(u, v), "both ends are one variable", "add the diagonal to its label costs");
         auto const& t = *tables_[table.value];
         auto const [rows, cols] = use == table_use::straight ? std::pair{u, v} : std::pair{v, u};
         if (t.rows != label_count(rows) || t.cols != label_count(cols))

@@ -118,7 +118,8 @@ private:
     std::uint32_t other(edge const& e, std::uint32_t v) const { return e.u == v ? e.v : e.u; }
     bool is_row(edge const& e, std::uint32_t v) const { return (e.u == v) != e.transposed; }
     table_view view(edge const& e, std::uint32_t self) const {
-        return is_row(e, self) ? table_view{e.table->values.data(), e.table->cols, 1} : table_view{e.table->values.data(), 1, e.table->cols};
+        double const* values = e.table->values.data();
+        return is_row(e, self) ? table_view{values, e.table->cols, 1} : table_view{values, 1, e.table->cols};
     }
     void touch(std::uint32_t v) {
         variables_[v].touched = true;

@@ -49,7 +49,8 @@ public:
             labels_.push_back(x.labels);
         }
         for (auto const& e : r.edges())
-            if (e.alive) graph_.add_edge(id[e.u], id[e.v], graph_.add_table(e.table), e.transposed ? table_use::transposed : table_use::straight);
+            if (e.alive)
+                graph_.add_edge(id[e.u], id[e.v], graph_.add_table(e.table), e.transposed ? table_use::transposed : table_use::straight);
     }
 
     /// What is left; without variables when everything could be eliminated or when infeasible().

@@ -145,9 +145,13 @@ inline solve_result solve(factor_graph const& g, solve_options const& options = 
     }
     // One unit in the last place of the energy for the same reason.
     double const slack = result.stats.error_bound + std::abs(result.energy) * std::numeric_limits<double>::epsilon();
-    if (labelled && result.energy - result.lower_bound <= slack) result.status = solve_status::optimal;
-    else if (labelled && result.energy - result.lower_bound <= options.relative_gap * std::abs(result.energy)) result.status = solve_status::within_gap;
-    else if (stopped) result.status = solve_status::stopped;
+    double const gap = result.energy - result.lower_bound;
+    if (labelled && gap <= slack)
+        result.status = solve_status::optimal;
+    else if (labelled && gap <= options.relative_gap * std::abs(result.energy))
+        result.status = solve_status::within_gap;
+    else if (stopped)
+        result.status = solve_status::stopped;
     return result;
 }
 

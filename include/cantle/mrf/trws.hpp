@@ -17,17 +17,16 @@
 // whatever the whole numbers w_s are: rounding in gamma can weaken the bound, never break it. It needs no O(L^2) work of its own.
 // No value may leave the whole numbers that doubles hold: costs are normalised to be >= 0, so that partial sums do not exceed the totals,
 // and a pass that meets a total above 2^51 reports failure; the bounds of earlier passes stand. (On infeasible problems that no local check
-// unmasks the dual is unbounded, and this is how it ends; see also `infeasible`.)
+// unmasks the dual may be unbounded; a bound above the sum of the largest costs then proves infeasibility, see core_solver.hpp.)
 //
 // Forbidden pairs: an infinite theta_st never meets another infinity, because messages are finite when every label has an allowed partner
 // across every edge. That is the precondition (reduction establishes it).
 //
 // Reduced-cost fixing: while the backward pass is at t, edges above t are as in a finished backward pass, edges below as in a finished
-// forward pass, and an edge (s, u) with s < t < u has theta'_su + w^b_u >= delta^b_su and at s the share w^f_s + M_us(new) - M_us(old) >=
-// c_su. So
-//      E(x | x_t = k) >= thetahat_t(k) + sum_{u>t} r^b_u + sum_{s<t} r^f_s + sum_{u<=t} delta^f_su + sum_{u>t} delta^b_su + sum_crossing
-//      c_su
-// and a label for which that reaches the best known energy is in no better labelling.
+// forward pass, and a crossing edge (s, u), s < t < u, has theta'_su + w^b_u >= delta^b_su and at s the share
+// w^f_s + M_us(new) - M_us(old) >= c_su. So
+//      E(x | x_t = k) >= thetahat_t(k) + sum_{u>t} r^b_u + sum_{s<t} r^f_s + sum_{u<=t} delta^f_su + sum_{u>t} (delta^b_su + c_su)
+// where c_su counts for crossing edges only, and a label for which that reaches the best known energy is in no better labelling.
 //
 // Complexity: a pass is one multiplication-free min-plus product per edge, O(sum of table entries); memory is the messages, tables are
 // shared. No allocation in a pass. Limits: weak tree agreement is where the bound stops, which need not be the optimum.
@@ -131,6 +130,11 @@ private:
     std::size_t widest_ = 0, work_ = 0;
     double unary_constant_ = 0, constant_ = 0, bound_ = -std::numeric_limits<double>::infinity(), last_bound_ = 0;
 
+    /// Adds two whole numbers; false when the sum leaves the range. A sum of two within 2^51 and 2^52 is exact, so none slips through.
+    static bool add(double& sum, double x) {
+        sum += x;
+        return std::abs(sum) <= exact_limit;
+    }
     static double shift_to_zero(std::span<double> x) {
         double const low = detail::min_of(x.data(), x.size());
         for (double& c : x) c -= low;
@@ -233,8 +237,9 @@ private:
             }
             if (!(high <= exact_limit)) return false;
             if (!Forward && out) {
-                mixed -= rest_[s];
-                for (auto p = above_at_[s]; p < above_at_[s + 1]; ++p) mixed -= crossing_[p];
+                if (!add(mixed, -rest_[s])) return false;
+                for (auto p = above_at_[s]; p < above_at_[s + 1]; ++p)
+                    if (!add(mixed, -crossing_[p])) return false;
                 for (std::size_t j = 0; j < n; ++j) out[at_[s] + j] |= static_cast<char>(mixed + hat_[j] >= best);
             }
             double* w = Forward ? share_.data() + at_[s] : split_.data();
@@ -254,10 +259,9 @@ private:
                     if (!send<Forward>(p, s, w, out != nullptr, total, mixed)) return false;
                 }
             }
-            total += rest;
+            if (!add(total, rest)) return false;
             if (Forward) rest_[s] = rest;
-            else mixed += rest;
-            if (!(std::abs(total) <= exact_limit)) return false;
+            else if (!add(mixed, rest)) return false;
         }
         last_bound_ = total;
         bound_ = std::max(bound_, total);
@@ -288,7 +292,7 @@ private:
         if (!(high - low <= exact_limit)) return false;
         for (std::size_t k = 0; k < m; ++k) sent[k] -= low;
         double const delta = low - e.lowest;
-        total += delta;
+        if (!add(total, delta)) return false;
         if (Forward) {
             delta_[p] = delta;
         } else if (fixing) {
@@ -296,7 +300,7 @@ private:
             double cross = detail::inf;
             for (std::size_t k = 0; k < m; ++k) cross = std::min(cross, earlier[k] + (sent[k] - before_[k]));
             crossing_[p] = cross;
-            mixed += delta - delta_[p] + cross;
+            if (!add(mixed, delta) || !add(mixed, -delta_[p]) || !add(mixed, cross)) return false;
         }
         return true;
     }

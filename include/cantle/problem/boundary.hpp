@@ -82,7 +82,8 @@ inline std::vector<layout> even_layouts(shape const& sizes, device_mesh const& m
 }
 
 /// The layouts of `storage` for a tensor of that shape (see boundary).
-inline std::vector<layout> parameter_layouts(shape const& sizes, device_mesh const& mesh, parameter_storage storage, std::uint32_t replica_axes) {
+inline std::vector<layout> parameter_layouts(shape const& sizes, device_mesh const& mesh, parameter_storage storage,
+                                             std::uint32_t replica_axes) {
     if (storage == parameter_storage::replicated) return {layout(mesh.dims())};
     auto all = even_layouts(sizes, mesh, ~replica_axes, true);
     if (storage == parameter_storage::fully_sharded) {
@@ -115,7 +116,8 @@ inline layout default_input_layout(device_mesh const& mesh) {
 }  // namespace detail
 
 /// Layouts that the boundary allows for a source or sink, before pins. Gradients and tangents are free here: pairing ties them.
-inline std::vector<layout> boundary_layouts(graph_node const& node, device_mesh const& mesh, boundary const& b, std::uint32_t replica_axes) {
+inline std::vector<layout> boundary_layouts(graph_node const& node, device_mesh const& mesh, boundary const& b,
+                                            std::uint32_t replica_axes) {
     auto const& t = node.outputs[0];
     std::uint32_t const every_axis = ~std::uint32_t{0};
     auto const given = [&](std::string const& text, bool with_default) {

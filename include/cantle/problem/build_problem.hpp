@@ -129,7 +129,8 @@ private:
             if (!groups[i].of_strategies) continue;
             auto const& c = p_.classes.classes[groups[i].op_class];
             auto const copies = static_cast<double>(groups[i].members.size());
-            for (std::size_t l = 0; l < u.size(); ++l) u[l] = copies * (c.compute[groups[i].strategies[l]] + c.communication[groups[i].strategies[l]]);
+            for (std::size_t l = 0; l < u.size(); ++l)
+                u[l] = copies * (c.compute[groups[i].strategies[l]] + c.communication[groups[i].strategies[l]]);
         }
         for (auto const& e : p_.edges) {
             auto const i = group_of(e.from);
@@ -153,8 +154,8 @@ private:
             if (kept.size() == u.size()) continue;
             if (kept.empty()) {
                 auto const v = gr.members.front();
-                throw error(error_code::unsatisfiable_constraint, "'" + (v < g_.size() ? g_[v].name : std::string("relay")) + "'", "no layout of it satisfies all constraints",
-                            "loosen a pin, or solve without clustering");
+                throw error(error_code::unsatisfiable_constraint, "'" + (v < g_.size() ? g_[v].name : std::string("relay")) + "'",
+                            "no layout of it satisfies all constraints", "loosen a pin, or solve without clustering");
             }
             dropped = true;
             u = std::move(kept);
@@ -180,12 +181,14 @@ private:
             auto& slot = known[weights];
             auto at = slot.find({rows, cols});
             if (at == slot.end()) {
-                mrf::cost_table sum{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols), std::vector<double>(rows * cols, 0.0)};
+                mrf::cost_table sum{static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols),
+                                    std::vector<double>(rows * cols, 0.0)};
                 for (auto const& [which, count] : weights) {
                     auto const& [id, flipped] = which;
                     auto const& t = tables_[id];
                     for (std::size_t r = 0; r < rows; ++r)
-                        for (std::size_t c = 0; c < cols; ++c) sum.values[r * cols + c] += static_cast<double>(count) * (flipped ? t[c * rows + r] : t[r * cols + c]);
+                        for (std::size_t c = 0; c < cols; ++c)
+                            sum.values[r * cols + c] += static_cast<double>(count) * (flipped ? t[c * rows + r] : t[r * cols + c]);
                 }
                 at = slot.emplace(std::pair{rows, cols}, p_.factors.add_table(std::move(sum))).first;
             }
@@ -199,8 +202,8 @@ private:
 /// Build the problem. Precondition: g is valid (graph/validate.hpp). Throws op_without_rule, bad_rule, bad_cost, mesh_does_not_divide,
 /// unknown_tensor, unsatisfiable_constraint, bad_layout, unknown_axis.
 template <RuleSet Rules, CostModel Cost>
-planning_problem build_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, problem_options const& options = {},
-                               stage_clock* clock = nullptr) {
+planning_problem build_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                               problem_options const& options = {}, stage_clock* clock = nullptr) {
     auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
     stage("build");
     planning_problem p(mesh);

@@ -78,7 +78,8 @@ private:
 };
 
 /// All flow edges: producer -> use, or producer -> relay and relay -> use. Tensor classes are created in `tables`.
-inline std::vector<flow_edge> collect_edges(training_graph const& g, relay_table const& relays, cast_sides const& casts, redistribution_tables& tables) {
+inline std::vector<flow_edge> collect_edges(training_graph const& g, relay_table const& relays, cast_sides const& casts,
+                                            redistribution_tables& tables) {
     std::vector<flow_edge> edges;
     auto const first_relay = static_cast<variable_index>(g.size());
     auto const output_port = [&](value_ref r) {

@@ -43,7 +43,8 @@ inline partial_kinds partial_kinds_of(layout const& l) {
 namespace detail {
 
 /// Metas of an op local to a strategy.
-inline std::vector<tensor_meta> local_metas(std::vector<tensor_meta> const& global, strategy_table const& t, std::size_t s, layout_table const& layouts) {
+inline std::vector<tensor_meta> local_metas(std::vector<tensor_meta> const& global, strategy_table const& t, std::size_t s,
+                                            layout_table const& layouts) {
     auto local = global;
     for (std::size_t p = 0; p < local.size(); ++p) {
         local[p].sizes = layouts[t.layouts[s * t.ports() + p]].local_shape(local[p].sizes);
@@ -54,7 +55,8 @@ inline std::vector<tensor_meta> local_metas(std::vector<tensor_meta> const& glob
 
 inline double checked_price(double price, std::string const& what) {
     if (!std::isfinite(price) || price < 0)
-        throw error(error_code::bad_cost, what, "the cost model returned " + std::to_string(price), "return finite microseconds of at least 0");
+        throw error(error_code::bad_cost, what, "the cost model returned " + std::to_string(price),
+                    "return finite microseconds of at least 0");
     return price;
 }
 
@@ -74,7 +76,8 @@ inline strategy_table drop_unreachable(strategy_table t, layout_table const& lay
 }
 
 template <class Cost>
-op_class price_class(op const& operation, std::vector<tensor_meta> const& metas, strategy_table strategies, layout_table const& layouts, Cost const& cost) {
+op_class price_class(op const& operation, std::vector<tensor_meta> const& metas, strategy_table strategies, layout_table const& layouts,
+                     Cost const& cost) {
     op_class c{std::move(strategies), {}, {}};
     auto const& t = c.strategies;
     for (std::size_t s = 0; s < t.size(); ++s) {
@@ -85,7 +88,8 @@ op_class price_class(op const& operation, std::vector<tensor_meta> const& metas,
         double communication = 0;
         for (auto const& [axis, inner] : t.inner[s]) {
             std::int64_t const bytes = local[inner.on_output ? t.operand_count + inner.index : inner.index].size_in_bytes().count;
-            communication += checked_price(cost.collective({inner.kind, 1u << axis, bytes, bytes, 0, inner.reduce}), "inner collective of " + operation.name);
+            communication += checked_price(cost.collective({inner.kind, 1u << axis, bytes, bytes, 0, inner.reduce}),
+                                           "inner collective of " + operation.name);
         }
         c.communication.push_back(communication);
     }
@@ -97,7 +101,8 @@ op_class price_class(op const& operation, std::vector<tensor_meta> const& metas,
 /// Intern all vertices. `extra(v)`: for a vertex that must take the layouts of a given list unchanged from operand to output (the cast of a
 /// parameter, which may lie in any cut order), that list; else nullptr.
 template <RuleSet Rules, CostModel Cost, class Extra>
-op_class_table intern_op_classes(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, layout_table& layouts, Extra extra) {
+op_class_table intern_op_classes(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                                 layout_table& layouts, Extra extra) {
     require_rules(g, rules);
     op_class_table result;
     result.class_of.resize(g.size());
@@ -144,7 +149,8 @@ op_class_table intern_op_classes(training_graph const& g, device_mesh const& mes
                 table = detail::drop_unreachable(whole, layouts, operand_kinds);
             }
             if (table.size() == 0)
-                throw error(error_code::no_strategy, "op " + n.operation.name + " ('" + n.name + "')", "its rule gives no applicable row", "declare at least the all-Replicate row");
+                throw error(error_code::no_strategy, "op " + n.operation.name + " ('" + n.name + "')", "its rule gives no applicable row",
+                            "declare at least the all-Replicate row");
             result.classes.push_back(detail::price_class(n.operation, metas, std::move(table), layouts, cost));
         }
         if (n.role == node_role::computation) {
@@ -175,10 +181,12 @@ void require_rules(training_graph const& g, Rules const& rules) {
     std::string subject, problem;
     for (auto const& [name, m] : all) {
         subject += (subject.empty() ? "op " : ", ") + name;
-        problem += (problem.empty() ? "" : "; ") + name + ": " + std::to_string(m.count) + " times, first at '" + m.where + "' on (" + m.shapes + ")";
+        problem += (problem.empty() ? "" : "; ") + name + ": " + std::to_string(m.count) + " times, first at '" + m.where + "' on (" +
+                   m.shapes + ")";
     }
     throw error(error_code::op_without_rule, subject, "no rule covers it: " + problem,
-                "add one: rules.add(\"" + all.begin()->first + "\", [](cantle::op_query const& q, std::int64_t n, cantle::row_list& rows) { ... })");
+                "add one: rules.add(\"" + all.begin()->first +
+                    "\", [](cantle::op_query const& q, std::int64_t n, cantle::row_list& rows) { ... })");
 }
 
 }  // namespace cantle

@@ -34,7 +34,9 @@ public:
     /// Solve all announced pairs. Call once, after all want().
     template <CostModel Cost>
     void solve(layout_table const& layouts, Cost const& cost) {
-        auto const price = [&cost](collective_call const& call) { return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind))); };
+        auto const price = [&cost](collective_call const& call) {
+            return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind)));
+        };
         for (auto& e : entries_) {
             std::set<layout_id> both(e.from);
             both.insert(e.to.begin(), e.to.end());
