@@ -6,5 +6,9 @@
 #include <cantle/graph/canonical.hpp>
 #include <cantle/graph/graph_json.hpp>
 #include <cantle/graph/mixed_precision.hpp>
+#include <cantle/plan/plan_json.hpp>
 #include <cantle/planner.hpp>
+#include <cantle/report/report_json.hpp>
+#include <cantle/report/svg.hpp>
+#include <cantle/report/table.hpp>
 #include <cantle/rules/standard_rules.hpp>
