@@ -4,8 +4,8 @@
 // graph/properties.hpp; rules and cost: any types that satisfy RuleSet and CostModel.
 //
 //     auto const mesh = cantle::device_mesh::parse("4x8", "dp,tp");
-//     auto const plan = cantle::plan(graph, mesh, cantle::standard_rules(), cantle::standard_cost_model(mesh,
-//     cantle::find_cluster("h100")));
+//     cantle::standard_cost_model const cost(mesh, cantle::find_cluster("h100"));
+//     auto const plan = cantle::plan(graph, mesh, cantle::standard_rules(), cost);
 #include <cantle/base/control.hpp>
 #include <cantle/base/stage_clock.hpp>
 #include <cantle/graph/graph_hash.hpp>

@@ -9,44 +9,16 @@
 
 #include <doctest/doctest.h>
 
+#include "../graph/residual_mlp.hpp"
+
 #include <cmath>
 #include <string>
 #include <vector>
 
 using namespace cantle;
+using cantle::test::residual_mlp;
 
 namespace {
-
-/// `layers` residual layers h = h + relu(h W1^T) W2^T, loss = sum(h), with all weight gradients.
-training_graph residual_mlp(int layers, std::int64_t width = 512) {
-    graph_builder b;
-    auto const x = b.input("x", {64, 128, width}, dtype::bfloat16);
-    std::vector<value_ref> weights, inputs, activations;
-    auto h = x;
-    for (int i = 0; i < layers; ++i) {
-        auto const module = "layers." + std::to_string(i);
-        b.in_module(module);
-        weights.push_back(b.parameter(module + ".w1.weight", {4 * width, width}, dtype::bfloat16));
-        weights.push_back(b.parameter(module + ".w2.weight", {width, 4 * width}, dtype::bfloat16));
-        inputs.push_back(h);
-        activations.push_back(b.relu(b.linear(h, weights[weights.size() - 2])));
-        h = b.add(b.linear(activations.back(), weights.back()), h);
-    }
-    b.in_module("");
-    b.loss(b.call("aten::sum", {{"self", h}, {"dtype", none}}));
-    b.backward();
-    auto g = b.call("aten::expand", {{"self", b.ones({}, dtype::bfloat16)}, {"size", shape{64, 128, width}}, {"implicit", false}});
-    for (int i = layers; i-- > 0;) {
-        b.in_module("layers." + std::to_string(i));
-        auto const n = static_cast<std::size_t>(i);
-        auto const ga = b.linear_grad_input(g, weights[2 * n + 1]);
-        b.gradient(weights[2 * n + 1], b.linear_grad_weight(g, activations[n]));
-        auto const gu = b.relu_backward(ga, activations[n]);
-        b.gradient(weights[2 * n], b.linear_grad_weight(gu, inputs[n]));
-        g = b.add(g, b.linear_grad_input(gu, weights[2 * n]));
-    }
-    return b.build();
-}
 
 sharding_plan plan_on(training_graph const& g, char const* sizes, plan_options const& options = {}, planning_statistics* stats = nullptr) {
     auto const mesh = device_mesh::parse(sizes);

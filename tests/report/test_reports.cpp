@@ -11,47 +11,18 @@
 
 #include <doctest/doctest.h>
 
+#include "../graph/residual_mlp.hpp"
+
 #include <cmath>
 #include <string>
 #include <vector>
 
 using namespace cantle;
+using cantle::test::residual_mlp;
 
 namespace {
 
 device_mesh const mesh = device_mesh::parse("4x8", "dp,tp");
-
-// h -> [ w1 -> relu -> w2 -> + h ] x layers -> sum -> loss, and the backward pass. x [64, 128, width].
-training_graph mlp(int layers, std::int64_t width) {
-    graph_builder b;
-    b.origin({"mlp", "train", "bf16", 64, 128, {}});
-    auto h = b.input("x", {64, 128, width}, dtype::bfloat16);
-    std::vector<value_ref> w1, w2, in, act, y;
-    for (int i = 0; i < layers; ++i) {
-        auto const m = "layers." + std::to_string(i);
-        b.in_module(m);
-        w1.push_back(b.parameter(m + ".w1.weight", {4 * width, width}, dtype::bfloat16));
-        w2.push_back(b.parameter(m + ".w2.weight", {width, 4 * width}, dtype::bfloat16));
-        in.push_back(h);
-        act.push_back(b.relu(b.linear(h, w1.back())));
-        y.push_back(b.linear(act.back(), w2.back()));
-        h = b.add(y.back(), h);
-    }
-    b.in_module("");
-    b.loss(b.call("aten::sum", {{"self", h}, {"dtype", none}}));
-    b.backward();
-    auto g = b.call("aten::expand", {{"self", b.ones({}, dtype::bfloat16)}, {"size", shape{64, 128, width}}, {"implicit", false}});
-    for (int k = layers; k-- > 0;) {
-        auto const i = static_cast<std::size_t>(k);
-        b.in_module("layers." + std::to_string(k));
-        auto const ga = b.linear_grad_input(g, w2[i], y[i]);
-        b.gradient(w2[i], b.linear_grad_weight(g, act[i], y[i]));
-        auto const gu = b.relu_backward(ga, act[i]);
-        b.gradient(w1[i], b.linear_grad_weight(gu, in[i]));
-        g = b.add(g, b.linear_grad_input(gu, w1[i]));
-    }
-    return b.build();
-}
 
 sharding_plan plan_of(training_graph const& g, plan_options const& options = {}, device_mesh const& m = mesh) {
     return plan(g, m, standard_rules(), standard_cost_model(m, h100_cluster()), options);
@@ -69,7 +40,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 // One projection y = x w with the given layouts around it, placed on a plan by hand; what pattern_on reads of them.
 axis_pattern pattern_of(std::string const& x_from, std::string const& x, std::string const& stored, std::string const& used,
                         std::string const& y, std::string const& y_to, std::size_t axis, std::string const& grad = "") {
-    auto const g = mlp(1, 512);
+    auto const g = residual_mlp(1, 512);
     auto p = plan_of(g);
     plan_view const view(p, g);
     auto projection = find_projections(view)[0].variants[0].first;
@@ -110,7 +81,7 @@ TEST_CASE("The patterns of Table 1 are recognised from layouts alone") {
 }
 
 TEST_CASE("A wide model on one axis is planned as FSDP, and the report says so") {
-    auto const g = mlp(3, 1024);
+    auto const g = residual_mlp(3, 1024);
     auto const one_axis = device_mesh::parse("8", "dp");
     auto const p = plan_of(g, {}, one_axis);
     auto const text = report_text(report_of(p, g));
@@ -123,7 +94,7 @@ TEST_CASE("A wide model on one axis is planned as FSDP, and the report says so")
 }
 
 TEST_CASE("Without the graph a report leaves out what it cannot know") {
-    auto const g = mlp(2, 512);
+    auto const g = residual_mlp(2, 512);
     auto const p = plan_of(g);
     run_report r;
     r.plan = &p;
@@ -134,7 +105,7 @@ TEST_CASE("Without the graph a report leaves out what it cannot know") {
 }
 
 TEST_CASE("Every projection is found once, with its gradients, and pinned copies are kept apart") {
-    auto const g = mlp(3, 512);
+    auto const g = residual_mlp(3, 512);
     plan_options options;
     options.boundary.pins = {{"layers.1.w1.weight", "R,R"}};
     auto const p = plan_of(g, options);
@@ -160,7 +131,7 @@ TEST_CASE("Every projection is found once, with its gradients, and pinned copies
 TEST_CASE("The collectives of a report add up to the communication of the plan") {
     for (auto const* sizes : {"8", "4x8", "2x2x2"}) {
         CAPTURE(sizes);
-        auto const g = mlp(2, 1024);
+        auto const g = residual_mlp(2, 1024);
         auto const p = plan_of(g, {}, device_mesh::parse(sizes));
         plan_view const view(p, g);
         for (auto const* v : {static_cast<plan_view const*>(nullptr), &view}) {
@@ -179,7 +150,7 @@ TEST_CASE("The collectives of a report add up to the communication of the plan")
 }
 
 TEST_CASE("Machines read the same figures as people") {
-    auto const g = mlp(2, 512);
+    auto const g = residual_mlp(2, 512);
     auto const p = plan_of(g);
     auto r = report_of(p, g);
     r.seconds = {{"read", 0.25}, {"solve", 0.5}};
@@ -210,7 +181,7 @@ TEST_CASE("Machines read the same figures as people") {
 }
 
 TEST_CASE("Two writings of a report or picture have the same bytes") {
-    auto const g = mlp(3, 512);
+    auto const g = residual_mlp(3, 512);
     auto const p = plan_of(g), q = plan_of(g);
     CHECK(report_text(report_of(p, g)) == report_text(report_of(q, g)));
     CHECK(report_json(report_of(p, g)) == report_json(report_of(q, g)));
@@ -218,9 +189,9 @@ TEST_CASE("Two writings of a report or picture have the same bytes") {
 }
 
 TEST_CASE("The picture shows the second layer, its parameters and every move of its tensors") {
-    auto const g = mlp(3, 1024);
+    auto const g = residual_mlp(3, 1024);
     CHECK(representative_layer(g) == "layers.1");
-    CHECK(representative_layer(mlp(1, 512)) == "layers.0");
+    CHECK(representative_layer(residual_mlp(1, 512)) == "layers.0");
     auto const p = plan_of(g);
     auto const svg = layer_svg(p, g);
     CHECK(svg.rfind("<svg xmlns=", 0) == 0);
@@ -238,7 +209,7 @@ TEST_CASE("The picture shows the second layer, its parameters and every move of 
 }
 
 TEST_CASE("Names with markup do not break the picture") {
-    auto g = mlp(2, 512);
+    auto g = residual_mlp(2, 512);
     g.origin.model = "a<b>&c";
     auto const svg = layer_svg(plan_of(g), g);
     CHECK(contains(svg, "a&lt;b&gt;&amp;c"));
@@ -292,7 +263,7 @@ TEST_CASE("Figures are written with groups, units and enough digits") {
 }
 
 TEST_CASE("The summary of a graph counts roles, ops by phase, and modules") {
-    auto const text = graph_text(mlp(3, 512));
+    auto const text = graph_text(residual_mlp(3, 512));
     CHECK(contains(text, "graph of mlp"));
     CHECK(contains(text, "aten::linear                      6         0"));
     CHECK(contains(text, "layers.*"));

@@ -291,10 +291,10 @@ TEST_CASE("reading a value is refused with error 601, naming op and module") {
     auto const e = error_of([](at::Tensor const& x, at::Tensor const& w) { return x.sum().item<double>() > 0 ? x * w : w; });
     CHECK(e.code() == error_code::data_dependent);
     CHECK(std::string(e.what()).find("_local_scalar_dense in the model") != std::string::npos);
-    for (auto const &shape_of_values : std::vector<std::function<at::Tensor(at::Tensor const&, at::Tensor const&)>>{
-             [](auto const&x, auto const&w) { return (x * w).masked_select(x > 0); },
-             [](auto const&x, auto const&w) { return (x * w).index({x > 0}); },
-             [](auto const&x, auto const&w) { return w.index({(x > 0).nonzero().select(1, 1)}); }})
+    for (auto const& shape_of_values : std::vector<std::function<at::Tensor(at::Tensor const&, at::Tensor const&)>>{
+             [](auto const& x, auto const& w) { return (x * w).masked_select(x > 0); },
+             [](auto const& x, auto const& w) { return (x * w).index({x > 0}); },
+             [](auto const& x, auto const& w) { return w.index({(x > 0).nonzero().select(1, 1)}); }})
         CHECK(error_of(shape_of_values).code() == error_code::data_dependent);
 }
 

@@ -43,11 +43,6 @@ struct planning_problem {
         auto const& t = classes.classes[group.op_class].strategies;
         return t.layouts[group.strategies[l] * t.ports() + port];
     }
-    /// Price of a flow edge whose tensor goes from layout a to b, without the tie-break; infinity where it is forbidden.
-    double move_cost(flow_edge const& e, layout_id a, layout_id b) const {
-        double const d = a == b ? 0.0 : tables.cost(e.tensor_class, a, b);
-        return e.free_only && d > 0 ? mrf::forbidden : d;
-    }
 };
 
 namespace detail {
@@ -109,7 +104,7 @@ private:
             for (auto from : columns_[a]) {
                 auto row = p_.tables.costs(e.tensor_class, from, columns_[b]);
                 for (std::size_t j = 0; j < row.size(); ++j) {
-                    double d = from == columns_[b][j] ? 0.0 : row[j];
+                    double d = row[j];
                     if (e.free_only && d > 0) d = mrf::forbidden;
                     if (from != columns_[b][j]) d += p_.options.tie_break;
                     values.push_back(d);

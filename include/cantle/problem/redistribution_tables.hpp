@@ -7,7 +7,9 @@
 #include <cantle/problem/op_classes.hpp>
 #include <cantle/rules/strategy.hpp>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ public:
 
     tensor_class_id class_of(tensor_meta const& t) {
         auto const [at, fresh] = ids_.try_emplace({t.sizes, element_bytes(t.type)}, static_cast<tensor_class_id>(entries_.size()));
-        if (fresh) entries_.push_back({lattice_class{mesh_, t.sizes, element_bytes(t.type), {}}, {}, {}, {}, {}});
+        if (fresh) entries_.push_back({lattice_class{mesh_, t.sizes, element_bytes(t.type), {}}, {}, {}, {}, {}, {}});
         return at->second;
     }
     /// Announce that tensors of class c may have to be moved from any of `from` to any of `to`.
@@ -43,35 +45,34 @@ public:
             std::vector<layout> terminals, targets;
             for (auto l : both) terminals.push_back(layouts[l]);
             for (auto l : e.to) targets.push_back(layouts[l]);
-            e.lattice.emplace_back(e.tensor_class, terminals, price);
+            e.lattice.emplace(e.tensor_class, terminals, price);
+            e.order.assign(e.to.begin(), e.to.end());
             e.distance.clear();
-            for (auto l : e.from) e.distance.emplace(l, e.lattice[0].distances(layouts[l], targets));
+            for (auto l : e.from) e.distance.emplace(l, e.lattice->distances(layouts[l], targets));
         }
     }
-    /// Price of from -> to in microseconds; infinity where no path exists. Precondition: announced and solved.
-    double cost(tensor_class_id c, layout_id from, layout_id to) const {
-        auto const& e = entries_[c];
-        return e.distance.at(from)[static_cast<std::size_t>(std::distance(e.to.begin(), e.to.find(to)))];
-    }
-    /// Prices of from -> each of `to`.
+    /// Prices of from -> each of `to` in microseconds; infinity where no path exists, 0 to itself. Precondition: announced and solved.
     std::vector<double> costs(tensor_class_id c, layout_id from, std::vector<layout_id> const& to) const {
         auto const& e = entries_[c];
-        std::vector<layout_id> const order(e.to.begin(), e.to.end());
         auto const& row = e.distance.at(from);
         std::vector<double> out;
         out.reserve(to.size());
-        for (auto l : to) out.push_back(row[static_cast<std::size_t>(std::lower_bound(order.begin(), order.end(), l) - order.begin())]);
+        for (auto l : to) {
+            auto const at = std::lower_bound(e.order.begin(), e.order.end(), l);
+            out.push_back(row[static_cast<std::size_t>(at - e.order.begin())]);
+        }
         return out;
     }
-    placement_lattice const& lattice(tensor_class_id c) const { return entries_[c].lattice[0]; }
+    placement_lattice const& lattice(tensor_class_id c) const { return *entries_[c].lattice; }
     std::size_t class_count() const { return entries_.size(); }
 
 private:
     struct entry {
         lattice_class tensor_class;
         std::set<layout_id> from, to;
-        std::map<layout_id, std::vector<double>> distance;  // from -> prices in the order of `to`
-        std::vector<placement_lattice> lattice;             // one, once solved
+        std::vector<layout_id> order;                       // `to`, sorted
+        std::map<layout_id, std::vector<double>> distance;  // from -> prices in that order
+        std::optional<placement_lattice> lattice;           // once solved
     };
     device_mesh mesh_;
     std::vector<entry> entries_;
