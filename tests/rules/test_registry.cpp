@@ -93,7 +93,7 @@ TEST_CASE("the hash tells rule sets apart by names and versions and is the same 
     more.add("mine::op", rules::pointwise_rule());
     CHECK(hash_of(more) != standard);
     auto newer = standard_rules();
-    newer.add("aten::silu", rules::pointwise_rule(), 2);
+    newer.add("aten::silu", rules::pointwise_rule(), run_as_is, 2);
     CHECK(hash_of(newer) != standard);
 }
 

@@ -4,7 +4,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
-#include "rule_samples.hpp"
+#include <adapters/libtorch/samples/samples.hpp>
 
 #include <adapters/libtorch/op_values.hpp>
 #include <cantle/rules/standard_rules.hpp>
@@ -15,7 +15,6 @@
 
 using namespace cantle;
 using namespace cantle::libtorch;
-using namespace cantle::libtorch::test;
 
 namespace {
 constexpr std::int64_t axis_sizes[] = {2, 3, 4};

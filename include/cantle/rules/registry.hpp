@@ -6,6 +6,7 @@
 //     rules.add("mine::gated_add", cantle::rules::pointwise_rule({.linear = true}));
 #include <cantle/base/error.hpp>
 #include <cantle/rules/concepts.hpp>
+#include <cantle/rules/local_program.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -22,9 +23,12 @@ using axis_rule = std::function<void(op_query const&, std::int64_t axis_size, ro
 class rule_registry {
 public:
     /// Add or replace the rule of an op. `version` goes into the hash: raise it when the rule's meaning changes.
-    void add(std::string op_name, axis_rule rule, int version = 1) { rules_[std::move(op_name)] = {std::move(rule), version}; }
-    void add_all(std::vector<std::string> const& op_names, axis_rule const& rule, int version = 1) {
-        for (auto const& n : op_names) add(n, rule, version);
+    /// `local`: what a rank runs under a strategy of the rule; by default the op itself.
+    void add(std::string op_name, axis_rule rule, local_rule local = run_as_is, int version = 1) {
+        rules_[std::move(op_name)] = {std::move(rule), std::move(local), version};
+    }
+    void add_all(std::vector<std::string> const& op_names, axis_rule const& rule, local_rule const& local = run_as_is, int version = 1) {
+        for (auto const& n : op_names) add(n, rule, local, version);
     }
     bool covers(op_query const& q) const { return rules_.count(q.name()) != 0; }
     /// The rows that the rule lists, unchecked: expand_axes checks each against the op. Precondition: covers(q).
@@ -32,6 +36,12 @@ public:
         row_list list(q.operands.size(), q.outputs.size());
         rules_.at(q.name()).rule(q, axis_size, list);
         return list.take();
+    }
+    /// What one rank runs in place of the op. Precondition: there is a rule of that name.
+    local_program local(local_view const& v) const {
+        local_program p(v.operands.size());
+        rules_.at(v.operation->name).local(v, p);
+        return p;
     }
     void feed(stable_hasher& h) const {
         h.add("cantle-rules-1").add(rules_.size());
@@ -44,7 +54,7 @@ public:
     }
 
 private:
-    struct entry { axis_rule rule; int version; };
+    struct entry { axis_rule rule; local_rule local; int version; };
     std::map<std::string, entry> rules_;
 };
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <adapters/libtorch/samples/samples.hpp>
+
+namespace cantle::libtorch {
+
+sample_list rule_samples() {
+    sample_list s;
+    add_pointwise_samples(s);
+    add_cast_samples(s);
+    add_linear_samples(s);
+    add_view_samples(s);
+    add_reduction_samples(s);
+    add_attention_samples(s);
+    add_layer_norm_samples(s);
+    add_embedding_samples(s);
+    add_loss_samples(s);
+    add_factory_samples(s);
+    return s;
+}
+
+}  // namespace cantle::libtorch
