@@ -21,10 +21,6 @@ double median(std::vector<double> v) {
     std::sort(v.begin(), v.end());
     return v[v.size() / 2];
 }
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// A cost model that costs nothing itself: what is left is the expansion.
 struct no_cost {
     double compute(cantle::op_query const&) const { return 0; }
@@ -32,16 +28,25 @@ struct no_cost {
     void feed(cantle::stable_hasher&) const {}
 };
 
+/// What the expansion starts from, as in planning; not timed here.
+struct given {
+    cantle::layout_table layouts;
+    cantle::cast_sides casts;
+    std::vector<std::vector<cantle::layout_id>> domains;
+    given(cantle::training_graph const& g, cantle::device_mesh const& mesh)
+        : casts(g), domains(cantle::boundary_domains(g, mesh, {}, cantle::match_pins(g, {}), layouts)) {}
+};
+
 template <class Cost>
 cantle::op_class_table intern(cantle::training_graph const& g, cantle::device_mesh const& mesh, cantle::rule_registry const& rules,
-                              Cost const& cost) {
-    // Domains of parameters are made as in planning, outside the clock of the caller only where they are cheap: they are (see main).
-    cantle::layout_table layouts;
-    cantle::cast_sides const casts(g);
-    auto const domains = cantle::boundary_domains(g, mesh, {}, cantle::match_pins(g, {}), layouts);
-    return cantle::intern_op_classes(g, mesh, rules, cost, layouts, [&](cantle::vertex v) {
-        return casts.is_parameter_cast(v) ? &domains[g[v].operands[0].node] : nullptr;
+                              Cost const& cost, given const& start, double& seconds) {
+    auto layouts = start.layouts;
+    auto const begin = std::chrono::steady_clock::now();
+    auto table = cantle::intern_op_classes(g, mesh, rules, cost, layouts, [&](cantle::vertex v) {
+        return start.casts.is_parameter_cast(v) ? &start.domains[g[v].operands[0].node] : nullptr;
     });
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return table;
 }
 
 }  // namespace
@@ -65,15 +70,13 @@ int main(int argc, char** argv) {
         cantle::standard_cost_model const cost(mesh, cantle::find_cluster("h100"));
         std::vector<double> alone, priced;
         std::size_t classes = 0, strategies = 0;
+        given const start(graph, mesh);
         for (int run = 0; run < runs; ++run) {
-            auto start = std::chrono::steady_clock::now();
-            {
-                auto const table = intern(graph, mesh, rules, no_cost{});
-                alone.push_back(seconds_since(start));
-            }
-            start = std::chrono::steady_clock::now();
-            auto const table = intern(graph, mesh, rules, cost);
-            priced.push_back(seconds_since(start));
+            double seconds = 0;
+            intern(graph, mesh, rules, no_cost{}, start, seconds);
+            alone.push_back(seconds);
+            auto const table = intern(graph, mesh, rules, cost, start, seconds);
+            priced.push_back(seconds);
             classes = table.classes.size();
             strategies = 0;
             for (auto const& c : table.classes) strategies += c.strategies.size();
