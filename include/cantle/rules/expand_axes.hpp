@@ -94,16 +94,16 @@ private:
         std::vector<tensor_meta> metas_;             // operands, then outputs
         std::vector<detail::layout_walk*> walks_;    // [port]
         std::vector<partial_kinds> kinds_;           // [port]
-        std::map<std::vector<std::uint32_t>, std::vector<compiled_row>> rows_;  // by axis size and local shapes
+        std::map<std::vector<std::uint32_t>, std::vector<compiled_row>> rows_;  // by axis and local shapes
         std::vector<std::vector<node_id>> at_;
         std::vector<inner_on_axis> inner_;
         std::vector<std::uint32_t> key_, ids_;
         row_index seen_;
         strategy_table result_;
 
-        /// The rows for the state `now` on an axis of size n, each checked, without those on kinds of Partial that no operand has.
-        std::vector<compiled_row> const& rows_at(std::vector<node_id> const& now, std::int64_t n) {
-            key_.assign(1, static_cast<std::uint32_t>(n));
+        /// The rows for the state `now` on an axis, each checked, without those on kinds of Partial that no operand has.
+        std::vector<compiled_row> const& rows_at(std::vector<node_id> const& now, axis_context const& axis) {
+            key_.assign(1, rows_key(all_.rules_, *operation_, axis));
             for (std::size_t p = 0; p < now.size(); ++p) key_.push_back(walks_[p]->at(now[p]).local);
             auto const [entry, fresh] = rows_.try_emplace(key_);
             if (!fresh) return entry->second;
@@ -111,7 +111,7 @@ private:
             for (std::size_t p = 0; p < now.size(); ++p) local[p].sizes = walks_[p]->local(now[p]);
             std::span<tensor_meta const> const view(local);
             op_query const q{operation_, view.first(operands_), view.subspan(operands_)};
-            for (auto const& row : all_.rules_.rows(q, n)) {
+            for (auto const& row : rows_on_axis(all_.rules_, q, axis)) {
                 check_row(q, row);
                 if (auto c = compile(row)) entry->second.push_back(std::move(*c));
             }
@@ -142,7 +142,7 @@ private:
             if (depth == all_.axes_.size()) return emit(at_[depth]);
             std::size_t const axis = all_.axes_[depth];
             std::int64_t const n = all_.mesh_.size(axis);
-            for (auto const& row : rows_at(at_[depth], n)) {  // references into a map stay valid while deeper axes add to it
+            for (auto const& row : rows_at(at_[depth], {&all_.mesh_, axis})) {  // references into a map stay valid while deeper axes add to it
                 auto& next = at_[depth + 1];
                 next = at_[depth];
                 bool fits = true;
