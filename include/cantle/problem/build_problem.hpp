@@ -5,6 +5,7 @@
 #include <cantle/base/stage_clock.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/problem/groups.hpp>
+#include <cantle/problem/uncovered_ops.hpp>
 
 #include <cmath>
 #include <limits>
@@ -204,6 +205,7 @@ planning_problem build_problem(training_graph const& g, device_mesh const& mesh,
                                problem_options const& options = {}, stage_clock* clock = nullptr) {
     auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
     stage("build");
+    require_rules(g, rules);
     planning_problem p(mesh, options);
     auto const pin_of = match_pins(g, options.boundary);
     auto const domains = boundary_domains(g, mesh, options.boundary, pin_of, p.layouts, options.policy());

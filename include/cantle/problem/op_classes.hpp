@@ -31,10 +31,6 @@ struct op_class_table {
     std::vector<std::uint32_t> class_of;  ///< [vertex]
 };
 
-/// Throws op_without_rule naming all ops without a rule at once: counts, a shape and a module path of each.
-template <RuleSet Rules>
-void require_rules(training_graph const& g, Rules const& rules);
-
 namespace detail {
 
 inline double checked_price(double price, std::string const& what) {
@@ -114,10 +110,10 @@ inline std::vector<partial_kinds> output_kinds(strategy_table const& t, std::vec
 
 /// Intern all vertices. `extra(v)`: for a vertex that must take the layouts of a given list unchanged from operand to output (the cast of a
 /// parameter, which may lie in any cut order), that list; else nullptr. Copies of a class cost a hash of their op and metas, no more.
+/// Precondition: rules cover all ops (require_rules).
 template <RuleSet Rules, CostModel Cost, class Extra>
 op_class_table intern_op_classes(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                  layout_table& layouts, Extra extra, shard_policy policy = shard_policy::even) {
-    require_rules(g, rules);
     op_class_table result;
     result.class_of.resize(g.size());
     std::map<digest, std::uint32_t> known;
@@ -170,33 +166,6 @@ op_class_table intern_op_classes(training_graph const& g, device_mesh const& mes
         result.classes.back().kinds = detail::output_kinds(result.classes.back().strategies, kinds_of_layout);
     }
     return result;
-}
-
-template <RuleSet Rules>
-void require_rules(training_graph const& g, Rules const& rules) {
-    struct missing { std::size_t count = 0; std::string shapes, where; };
-    std::map<std::string, missing> all;
-    for (vertex v = 0; v < g.size(); ++v) {
-        if (g[v].role != node_role::computation) continue;
-        std::vector<tensor_meta> operands;
-        for (auto const& r : g[v].operands) operands.push_back(g.meta(r));
-        if (rules.covers(op_query{&g[v].operation, operands, g[v].outputs})) continue;
-        auto& m = all[g[v].operation.name];
-        if (m.count++ == 0) {
-            for (auto const& t : operands) m.shapes += (m.shapes.empty() ? "" : ", ") + shape_text(t.sizes);
-            m.where = g[v].name;
-        }
-    }
-    if (all.empty()) return;
-    std::string subject, problem;
-    for (auto const& [name, m] : all) {
-        subject += (subject.empty() ? "op " : ", ") + name;
-        problem += (problem.empty() ? "" : "; ") + name + ": " + std::to_string(m.count) + " times, first at '" + m.where + "' on (" +
-                   m.shapes + ")";
-    }
-    throw error(error_code::op_without_rule, subject, "no rule covers it: " + problem,
-                "add one: rules.add(\"" + all.begin()->first +
-                    "\", [](cantle::op_query const& q, std::int64_t n, cantle::row_list& rows) { ... })");
 }
 
 }  // namespace cantle
