@@ -18,7 +18,7 @@ namespace cantle {
 struct uncovered_op {
     std::string name;
     std::size_t count = 0;
-    std::vector<std::string> shapes;    ///< "self [4,6], other [4,6] -> [4,6]"
+    std::vector<std::string> shapes;    ///< "self [4, 6], other [4, 6] -> [4, 6]"
     std::vector<std::string> modules;   ///< module paths, list indices erased; "" at the root
     std::string stub;                   ///< a rule to fill in
 };

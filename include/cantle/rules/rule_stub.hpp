@@ -9,7 +9,7 @@
 namespace cantle {
 
 namespace detail {
-/// "self [4,6], other [4,6]": operands under the names of the op's arguments.
+/// "self [4, 6], other [4, 6]": operands under the names of the op's arguments.
 inline std::string operand_text(op const& o, std::vector<tensor_meta> const& operands) {
     std::vector<std::string> names(operands.size());
     for (auto const& a : o.arguments) {
