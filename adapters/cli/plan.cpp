@@ -160,7 +160,8 @@ void run(plan_command const& c) {
     options.clustering = c.clustering;
     options.uneven = c.uneven;
     if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
-    else if (c.fallback != "none") throw bad_option("--fallback '" + c.fallback + "'", "there is no such fallback", "use none or replicate");
+    else if (c.fallback != "none")
+        throw bad_option("--fallback '" + c.fallback + "'", "there is no such fallback", "use none or replicate");
     options.tie_break = c.tie_break.value_or(options.tie_break);
     options.relative_gap = c.gap.value_or(options.relative_gap);
     if (c.max_sweeps) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: an op of one's own needs: std::vector<cantle::tensor_meta> output_metas(cantle::op const&, std::vector<cantle::tensor_meta> const& operands) const;
+// expect: an op of one's own needs: std::vector<cantle::tensor_meta> output_metas(cantle::op const&
 // expect: an op of one's own needs: cantle::own_example example() const;
 #include <cantle/rules/registry.hpp>
 

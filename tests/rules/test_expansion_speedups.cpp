@@ -18,10 +18,15 @@ std::vector<example_op> sample_ops() {
     ops.push_back(view_op({4, 12}, {2, 24}));
     ops.push_back(view_op({2, 2, 6}, {24}));
     ops.push_back(view_op({24}, {2, 3, 4}));
-    ops.push_back(example_op("aten::linear").tensor("input", {4, 12, 8}).tensor("weight", {16, 8}).literal("bias", std::monostate{}).out({4, 12, 16}));
+    ops.push_back(example_op("aten::linear")
+                      .tensor("input", {4, 12, 8})
+                      .tensor("weight", {16, 8})
+                      .literal("bias", std::monostate{})
+                      .out({4, 12, 16}));
     ops.push_back(example_op("aten::mul.Tensor").tensor("self", {4, 12}).tensor("other", {12}).out({4, 12}));
     ops.push_back(example_op("aten::add.Tensor").tensor("self", {4, 12}).tensor("other", {4, 12}).out({4, 12}));
-    ops.push_back(example_op("aten::sum.dim_IntList").tensor("self", {8, 12}).literal("dim", shape{0}).literal("keepdim", true).out({1, 12}));
+    ops.push_back(
+        example_op("aten::sum.dim_IntList").tensor("self", {8, 12}).literal("dim", shape{0}).literal("keepdim", true).out({1, 12}));
     ops.push_back(example_op("aten::mean.dim").tensor("self", {8, 12}).literal("dim", shape{0, 1}).literal("keepdim", false).out({}));
     ops.push_back(example_op("aten::expand").tensor("self", {1, 12}).literal("size", shape{8, 12}).out({8, 12}));
     ops.push_back(example_op("aten::_to_copy").tensor("self", {8, 4}).literal("dtype", dtype::float64).out({8, 4}, dtype::float64));

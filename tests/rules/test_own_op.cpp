@@ -199,6 +199,7 @@ TEST_CASE("shorthands refuse operands that do not fit") {
     CHECK_THROWS_AS(own_pointwise({"mine::op", 2, {}}).output_metas(op{"mine::op", {}}, wrong), error);
     CHECK_THROWS_AS(own_pointwise({"mine::op", 0, {}}).output_metas(op{"mine::op", {}}, {}), error);
     CHECK_THROWS_AS(own_linear{"mine::op"}.output_metas(op{"mine::op", {}}, wrong), error);
-    CHECK(own_pointwise({"mine::op", 2, {}}).output_metas(op{"mine::op", {}}, {matrix(1, 3), contiguous_meta({2, 5, 1}, dtype::float32)})[0].sizes ==
-          shape{2, 5, 3});
+    CHECK(own_pointwise({"mine::op", 2, {}})
+              .output_metas(op{"mine::op", {}}, {matrix(1, 3), contiguous_meta({2, 5, 1}, dtype::float32)})[0]
+              .sizes == shape{2, 5, 3});
 }

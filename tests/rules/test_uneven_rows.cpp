@@ -52,7 +52,8 @@ axis_row row_of(placement in, placement out, bool even_only = false) {
 TEST_CASE("off, nothing that does not divide is cut; on, elementwise ops, products and sums are") {
     CHECK_FALSE(has(even(pointwise("aten::silu", {7, 4}), "4"), "S0 -> S0"));
     CHECK(has(uneven(pointwise("aten::silu", {7, 4}), "4"), "S0 -> S0"));
-    auto const linear = example_op("aten::linear").tensor("input", {7, 5}).tensor("weight", {9, 5}).literal("bias", std::monostate{}).out({7, 9});
+    auto const linear =
+        example_op("aten::linear").tensor("input", {7, 5}).tensor("weight", {9, 5}).literal("bias", std::monostate{}).out({7, 9});
     auto const s = uneven(linear, "2");
     CHECK(has(s, "S0 | R -> S0"));
     CHECK(has(s, "R | S0 -> S1"));
@@ -138,8 +139,9 @@ TEST_CASE("A61: a dim of fewer elements than ranks is not cut by all of them") {
 //  rank by rank: what a pointwise op, a sum and a product compute from their pieces is what the layout of the output says
 TEST_CASE("uneven strategies are true: every rank's share of work is the same interval of every tensor's dim") {
     std::size_t checked = 0;
-    for (auto const& e : {pointwise("aten::silu", {7, 5}), reduce("aten::sum.dim_IntList", {7, 5}, {0}, {5}),
-                          example_op("aten::linear").tensor("input", {7, 5}).tensor("weight", {9, 5}).literal("bias", std::monostate{}).out({7, 9})})
+    for (auto const& e :
+         {pointwise("aten::silu", {7, 5}), reduce("aten::sum.dim_IntList", {7, 5}, {0}, {5}),
+          example_op("aten::linear").tensor("input", {7, 5}).tensor("weight", {9, 5}).literal("bias", std::monostate{}).out({7, 9})})
         for (auto const* text : {"2", "3", "4", "2x2", "2x3"}) {
             auto const mesh = device_mesh::parse(text);
             layout_table table;

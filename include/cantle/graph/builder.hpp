@@ -128,7 +128,8 @@ public:
         auto const name = (module_.empty() ? "" : module_ + "/") + short_name(node.operation.name);
         return add(std::move(node), name);
     }
-    /// The same with inferred metas. Errors: bad_graph (303) where neither shapes_from nor shape_inference.hpp knows the op or the operands do not fit.
+    /// The same with inferred metas. Errors: bad_graph (303) where neither shapes_from nor shape_inference.hpp knows the op, or the
+    /// operands do not fit.
     value_ref call(std::string op_name, std::vector<call_argument> const& arguments, std::optional<value_ref> forward_of = {}) {
         op o{op_name, {}};
         std::vector<value_ref> operands;

@@ -68,8 +68,8 @@ void require_rules(training_graph const& g, Rules const& rules) {
     std::string subject, problem, stubs;
     for (auto const& u : missing) {
         subject += (subject.empty() ? "op " : ", ") + u.name;
-        problem += (problem.empty() ? "" : "; ") + u.name + ": " + std::to_string(u.count) + (u.count == 1 ? " time" : " times") + ", on (" +
-                   detail::first_few(u.shapes, ") (") + "), in " + detail::first_few(u.modules, ", ");
+        problem += (problem.empty() ? "" : "; ") + u.name + ": " + std::to_string(u.count) + (u.count == 1 ? " time" : " times");
+        problem += ", on (" + detail::first_few(u.shapes, ") (") + "), in " + detail::first_few(u.modules, ", ");
         stubs += " " + u.stub;
     }
     throw error(error_code::op_without_rule, subject, "no rule covers " + std::string(missing.size() == 1 ? "it: " : "them: ") + problem,

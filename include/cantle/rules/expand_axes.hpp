@@ -142,7 +142,8 @@ private:
             if (depth == all_.axes_.size()) return emit(at_[depth]);
             std::size_t const axis = all_.axes_[depth];
             std::int64_t const n = all_.mesh_.size(axis);
-            for (auto const& row : rows_at(at_[depth], {&all_.mesh_, axis})) {  // references into a map stay valid while deeper axes add to it
+            // A reference into a map: it stays valid while deeper axes add to the map.
+            for (auto const& row : rows_at(at_[depth], {&all_.mesh_, axis})) {
                 auto& next = at_[depth + 1];
                 next = at_[depth];
                 bool fits = true;

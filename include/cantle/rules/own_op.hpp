@@ -11,8 +11,8 @@
 //     rules.add_op(gate{});                  // throws bad_rule where a row is none of the example
 //     builder.shapes_from(rules.shapes());   // calls of mine::gate now find their output metas
 //
-// Optional members: void local(local_view const&, local_program&) const, what a rank runs in place of the op (by default the op itself), and
-// int version() const, to be raised when the rows change their meaning. own_op_kinds.hpp has such classes for the common kinds.
+// Optional members: void local(local_view const&, local_program&) const, what a rank runs in place of the op (by default the op itself),
+// and int version() const, to be raised when the rows change their meaning. own_op_kinds.hpp has such classes for the common kinds.
 #include <cantle/rules/check_row.hpp>
 #include <cantle/rules/local_program.hpp>
 
@@ -96,14 +96,15 @@ void check_on_examples(Op const& own) {
     else examples = own.example();
     std::string const name = own.name();
     if (examples.empty())
-        throw error(error_code::bad_rule, "rule of " + name, "it shows no example", "let example() return a call that the rows can be checked on");
+        throw error(error_code::bad_rule, "rule of " + name, "it shows no example", "let example() return a call to check the rows on");
     for (auto const& e : examples) {
         op o{name, e.arguments};
         for (std::size_t i = 0; o.arguments.size() < e.operands.size() && e.arguments.empty(); ++i)
             o.arguments.push_back({"x" + std::to_string(i), operand_slot{static_cast<std::uint32_t>(i)}});
         std::vector<tensor_meta> const outputs = own.output_metas(o, e.operands);
         if (outputs.empty())
-            throw error(error_code::bad_rule, "rule of " + name, "output_metas gives no output for its example", "give one meta per output");
+            throw error(error_code::bad_rule, "rule of " + name, "output_metas gives no output for its example",
+                        "give one meta per output");
         op_query const q{&o, e.operands, outputs};
         for (std::int64_t n : {2, 3, 4}) {
             row_list rows(e.operands.size(), outputs.size());
