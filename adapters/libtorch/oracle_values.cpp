@@ -3,6 +3,7 @@
 
 #include <cantle/base/assert.hpp>
 #include <cantle/base/tensor_type.hpp>
+#include <cantle/mesh/local_piece.hpp>
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -72,6 +73,12 @@ std::vector<std::vector<std::int64_t>> held_indices(layout const& l, device_mesh
     std::vector<std::vector<std::int64_t>> held(global.size());
     std::size_t digit = 0;
     for (std::size_t d = 0; d < global.size(); ++d) {
+        if (l.is_uneven(d, global[d])) {  // nested ceil chunks: an interval
+            auto const piece = piece_of(l, mesh, global, rank);
+            for (std::int64_t k = 0; k < piece.sizes[d]; ++k) held[d].push_back(piece.offset[d] + k);
+            while (digit < l.digits().size() && l.digits()[digit].dim == d) ++digit;
+            continue;
+        }
         // Digits from the outermost: every whole one multiplies what is held, every cut one picks.
         std::vector<std::int64_t> starts{0};
         std::int64_t rest = global[d];
