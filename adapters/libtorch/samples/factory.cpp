@@ -47,7 +47,7 @@ void add_factory_samples(sample_list& s) {
             s.push_back(with_options(sample("aten::arange.start_step").arg("start", 3).arg("end", 3 + 2 * n).arg("step", 2), type));
             s.push_back(with_options(sample("aten::arange.start_step").arg("start", 3).arg("end", 3 - 2 * n).arg("step", -2), type));
         }
-        push(sample("aten::arange").arg("end", static_cast<double>(n) - 0.25));
+        push(sample("aten::arange").arg("end", static_cast<double>(n) + 0.75));
         push(sample("aten::arange.start_step").arg("start", 0.25).arg("end", 0.25 + 0.5 * static_cast<double>(n)).arg("step", 0.5));
         push(sample("aten::linspace").arg("start", -1).arg("end", 2.5).arg("steps", n));
         push(sample("aten::eye").arg("n", n));

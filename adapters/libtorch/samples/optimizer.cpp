@@ -26,7 +26,8 @@ void add_optimizer_samples(sample_list& s) {
             s.push_back(self(name + ".List").arg("other", tensors(x)));
             s.push_back(self(name + ".ScalarList").arg("scalars", numbers));
         }
-        for (std::string name : {"add", "mul", "div"}) s.push_back(self(name + ".Tensor").arg("other", scalar(0.25)));
+        for (std::string name : {"add", "mul", "div"})
+            for (double c : {0.25, -4.0}) s.push_back(self(name + ".Tensor").arg("other", scalar(c)));
         auto mixed = numbers;
         mixed[0] = -1;
         s.push_back(self("mul.ScalarList").arg("scalars", mixed));
@@ -37,7 +38,7 @@ void add_optimizer_samples(sample_list& s) {
         s.push_back(self("lerp.Scalar").arg("tensors1", tensors(x)).arg("weight", 0.25));
         s.push_back(self("lerp.ScalarList").arg("tensors1", tensors(x)).arg("weight", numbers));
         s.push_back(self("lerp.List").arg("tensors1", tensors(x)).arg("weights", tensors(x)));
-        s.push_back(self("pow.Scalar").arg("exponent", 3));
+        for (double c : {2.0, 3.0}) s.push_back(self("pow.Scalar").arg("exponent", c));
         s.push_back(self("pow.ScalarList", true).arg("exponent", numbers));
         for (auto name : {"sqrt", "rsqrt"}) s.push_back(self(name, true));
         for (auto name : {"neg", "exp", "sign", "abs", "reciprocal", "zero"}) s.push_back(self(name));

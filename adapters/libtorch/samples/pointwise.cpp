@@ -2,11 +2,22 @@
 // Elementwise ops: arithmetic, functions of one tensor, activations and their backward.
 #include <adapters/libtorch/samples/samples.hpp>
 
+#include <limits>
+
 namespace cantle::libtorch {
 namespace {
 
 /// Even, odd, long and thin, of rank 0, with a dim of size 1.
 std::vector<shape> const pool{{12, 8}, {2, 12, 4}, {24}, {}, {1, 12}, {5, 3}, {2, 3, 4, 2}};
+
+/// Infinities and not-a-number among finite ones.
+at::Tensor with_odd_ones(shape const& x) {
+    auto t = eighths(x);
+    double const odd[] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
+                          -std::numeric_limits<double>::infinity()};
+    for (std::int64_t i = 0; i < 3 && i < t.numel(); ++i) t.view(-1)[i].fill_(odd[i]);
+    return t;
+}
 
 /// Three shapes of the pool, other ones from name to name.
 std::vector<shape> some(std::size_t turn) { return {pool[turn % 2], pool[2 + turn % 3], pool[5 + turn % 2]}; }
@@ -21,7 +32,7 @@ void add_unary(sample_list& s) {
     };
     each({"aten::neg", "aten::abs", "aten::sign", "aten::square", "aten::reciprocal", "aten::sin", "aten::cos", "aten::tan", "aten::tanh",
           "aten::sinh", "aten::cosh", "aten::asinh", "aten::atan", "aten::sigmoid", "aten::erf", "aten::erfc", "aten::floor", "aten::ceil",
-          "aten::round", "aten::trunc", "aten::frac", "aten::isnan", "aten::isinf", "aten::isfinite", "aten::relu", "aten::relu6",
+          "aten::round", "aten::trunc", "aten::frac", "aten::relu", "aten::relu6",
           "aten::selu", "aten::silu", "aten::mish", "aten::hardswish", "aten::hardsigmoid", "aten::exp2", "aten::expm1",
           "aten::log_sigmoid_forward"},
          [](shape const& x) { return eighths(x); });
@@ -29,7 +40,7 @@ void add_unary(sample_list& s) {
     each({"aten::rsqrt", "aten::sqrt", "aten::log", "aten::log2", "aten::log10", "aten::log1p"}, [](shape const& x) { return eighths(x, true); });
     each({"aten::asin", "aten::acos", "aten::erfinv"}, [](shape const& x) { return eighths(x) / 32; });
     each({"aten::logit"}, [](shape const& x) { return eighths(x, true) / 32; });
-    each({"aten::nan_to_num"}, [](shape const& x) { return eighths(x); });
+    each({"aten::nan_to_num", "aten::isnan", "aten::isinf", "aten::isfinite"}, [](shape const& x) { return with_odd_ones(x); });
     each({"aten::exp", "aten::floor"}, [](shape const& x) { return eighths(x, false, at::kFloat) / 4; });
     each({"aten::relu", "aten::sign", "aten::neg"}, [](shape const& x) { return indices(x, 7) - 3; });
     for (auto const& x : some(0)) {
@@ -39,7 +50,7 @@ void add_unary(sample_list& s) {
         s.push_back(sample("aten::softshrink").arg("self", eighths(x)).arg("lambd", 0.5));
         s.push_back(sample("aten::hardshrink").arg("self", eighths(x)).arg("lambd", 0.5));
         s.push_back(sample("aten::softplus").arg("self", eighths(x)).arg("beta", 1).arg("threshold", 20));
-        s.push_back(sample("aten::softplus").arg("self", eighths(x)).arg("beta", 2).arg("threshold", 1));
+        s.push_back(sample("aten::softplus").arg("self", eighths(x)).arg("beta", 1).arg("threshold", 0));
         s.push_back(sample("aten::threshold").arg("self", eighths(x)).arg("threshold", 0.5).arg("value", 0.25));
         s.push_back(sample("aten::threshold").arg("self", eighths(x)).arg("threshold", 0.5).arg("value", 9.0));
         for (double slope : {0.25, -0.25}) {
@@ -107,7 +118,7 @@ void add_literals(sample_list& s) {
         for (double w : {0.25, 1.5, -0.5})
             s.push_back(self("aten::lerp.Scalar").arg("end", eighths(x)).arg("weight", w));
     }
-    s.push_back(sample("aten::div.Scalar").arg("self", indices({12, 4}, 9)).arg("other", 2));
+    s.push_back(sample("aten::div.Scalar").arg("self", 2 * indices({12, 4}, 9) + 16777217).arg("other", 2));
     s.push_back(sample("aten::mul.Scalar").arg("self", eighths({12, 4}, false, at::kBFloat16)).arg("other", 0.5));
 }
 
@@ -136,7 +147,7 @@ void add_pairs(sample_list& s) {
     s.push_back(flagged("aten::add.Tensor").arg("alpha", 1));
     s.push_back(flagged("aten::mul.Tensor"));
     s.push_back(sample("aten::mul.Tensor").arg("self", indices({12, 4}, 9)).arg("other", indices({12, 4}, 5)));
-    s.push_back(sample("aten::add.Tensor").arg("self", indices({12, 4}, 9)).arg("other", eighths({12, 4})).arg("alpha", 1));
+    s.push_back(sample("aten::add.Tensor").arg("self", indices({12, 4}, 9).to(at::kInt)).arg("other", eighths({12, 4})).arg("alpha", 1));
     s.push_back(
         sample("aten::mul.Tensor").arg("self", eighths({12, 4}, false, at::kBFloat16)).arg("other", eighths({12, 4}, false, at::kFloat)));
 }

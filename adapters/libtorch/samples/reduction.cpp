@@ -7,6 +7,14 @@
 namespace cantle::libtorch {
 namespace {
 
+/// Mostly true, or mostly false, so that "all" and "any" over a dim have both answers.
+at::Tensor mostly(bool value, shape const& x) {
+    auto const rare = indices(x, 7) == 0;
+    return x.empty() ? at::full({}, value, at::kBool) : value ? rare.logical_not() : rare;
+}
+/// Numbers of both signs, mostly not zero or mostly zero.
+at::Tensor mostly_numbers(bool value, shape const& x) { return mostly(value, x).to(at::kDouble) * eighths(x); }
+
 void add_over_dims(sample_list& s) {
     std::pair<shape, shape> const cases[] = {{{12, 8}, {1}}, {{4, 12, 6}, {0, 1}}, {{2, 12, 4}, {-1}}, {{12}, {0}}, {{}, {}}, {{5, 3}, {0}},
                                              {{4, 6}, {}}};
@@ -15,7 +23,8 @@ void add_over_dims(sample_list& s) {
             auto const of = [&x = x, &dims = dims](char const* name) { return sample(name).arg("self", eighths(x)).arg("dim", dims); };
             s.push_back(of("aten::sum.dim_IntList").arg("keepdim", keep).arg("dtype", none));
             s.push_back(of("aten::mean.dim").arg("keepdim", keep).arg("dtype", none));
-            for (auto name : {"aten::amax", "aten::amin", "aten::logsumexp"}) s.push_back(of(name).arg("keepdim", keep));
+            for (auto name : {"aten::amax", "aten::amin"}) s.push_back(of(name).arg("keepdim", keep));
+            if (!dims.empty()) s.push_back(of("aten::logsumexp").arg("keepdim", keep));
             if (!x.empty())
                 for (auto name : {"aten::var.correction", "aten::std.correction", "aten::var_mean.correction", "aten::std_mean.correction"})
                     s.push_back(of(name).arg("correction", 1).arg("keepdim", keep));
@@ -29,8 +38,11 @@ void add_over_dims(sample_list& s) {
                 s.push_back(sample("aten::norm.ScalarOpt_dim").arg("self", eighths(x)).arg("p", order).arg("dim", dims).arg("keepdim", keep));
             }
             if (!dims.empty()) {
-                s.push_back(sample("aten::any.dims").arg("self", flags(x)).arg("dim", dims).arg("keepdim", keep));
-                s.push_back(sample("aten::all.dims").arg("self", flags(x)).arg("dim", dims).arg("keepdim", keep));
+                for (bool all : {false, true}) {
+                    auto const name = all ? "aten::all.dims" : "aten::any.dims";
+                    s.push_back(sample(name).arg("self", mostly(all, x)).arg("dim", dims).arg("keepdim", keep));
+                    s.push_back(sample(name).arg("self", mostly_numbers(all, x)).arg("dim", dims).arg("keepdim", keep));
+                }
             }
         }
     for (auto const& [x, dims] : cases)
@@ -45,8 +57,11 @@ void add_over_one_dim(sample_list& s) {
             for (auto name : {"aten::max.dim", "aten::min.dim", "aten::argmax", "aten::argmin", "aten::aminmax"})
                 s.push_back(of(name).arg("keepdim", keep));
             s.push_back(sample("aten::prod.dim_int").arg("self", eighths(x) * 2).arg("dim", d).arg("keepdim", keep).arg("dtype", none));
-            s.push_back(sample("aten::any.dim").arg("self", flags(x)).arg("dim", d).arg("keepdim", keep));
-            s.push_back(sample("aten::all.dim").arg("self", coarse(x)).arg("dim", d).arg("keepdim", keep));
+            for (bool all : {false, true}) {
+                auto const name = all ? "aten::all.dim" : "aten::any.dim";
+                s.push_back(sample(name).arg("self", mostly(all, x)).arg("dim", d).arg("keepdim", keep));
+                s.push_back(sample(name).arg("self", mostly_numbers(all, x)).arg("dim", d).arg("keepdim", keep));
+            }
             for (auto name : {"aten::var.dim", "aten::std.dim", "aten::var_mean.dim", "aten::std_mean.dim"})
                 s.push_back(sample(name).arg("self", eighths(x)).arg("dim", shape{d}).arg("unbiased", true).arg("keepdim", keep));
         }
@@ -76,10 +91,12 @@ void add_over_all(sample_list& s) {
         s.push_back(sample("aten::sum").arg("self", flags(x)).arg("dtype", none));
         s.push_back(sample("aten::sum").arg("self", indices(x, 9)).arg("dtype", none));
         for (auto name : {"aten::max", "aten::min"}) s.push_back(sample(name).arg("self", eighths(x)));
-        for (auto name : {"aten::any", "aten::all"}) {
-            s.push_back(sample(name).arg("self", flags(x)));
-            s.push_back(sample(name).arg("self", coarse(x)));
-        }
+        for (auto name : {"aten::any", "aten::all"})
+            for (bool all : {false, true}) {
+                s.push_back(sample(name).arg("self", mostly(all, x)));
+                s.push_back(sample(name).arg("self", mostly_numbers(all, x)));
+                s.push_back(sample(name).arg("self", at::full(x, all, at::kBool)));
+            }
         for (auto name : {"aten::argmax", "aten::argmin"})
             s.push_back(sample(name).arg("self", eighths(x)).arg("dim", none).arg("keepdim", false));
         s.push_back(sample("aten::count_nonzero").arg("self", coarse(x)).arg("dim", none));

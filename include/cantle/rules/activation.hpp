@@ -7,7 +7,7 @@
 
 namespace cantle::rules {
 
-/// leaky_relu, elu and celu rise unless their negative branch is turned round.
+/// leaky_relu and elu rise unless their negative branch is turned round.
 inline void bent_rule(op_query const& q, std::int64_t, row_list& rows) {
     add_cuts(q, rows);
     bool rises = true;
@@ -48,11 +48,12 @@ inline void glu_rule(op_query const& q, std::int64_t, row_list& rows) {
 inline void add_activation_rules(rule_registry& r) {
     r.add_all({"aten::sign", "aten::relu", "aten::relu6", "aten::exp", "aten::exp2", "aten::expm1", "aten::tanh", "aten::sigmoid",
                "aten::erf", "aten::floor", "aten::ceil", "aten::round", "aten::round.decimals", "aten::trunc", "aten::atan", "aten::sinh",
-               "aten::asinh", "aten::hardtanh", "aten::hardsigmoid", "aten::selu", "aten::softshrink", "aten::hardshrink"},
+               "aten::asinh", "aten::hardtanh", "aten::hardsigmoid", "aten::selu", "aten::celu", "aten::softshrink",
+               "aten::hardshrink"},
               passing_rule(extremes));
     r.add_all({"aten::sqrt", "aten::log", "aten::log2", "aten::log10", "aten::log1p"}, passing_rule(minima));
     r.add("aten::neg", passing_rule(sums));
-    r.add_all({"aten::leaky_relu", "aten::elu", "aten::celu"}, bent_rule);
+    r.add_all({"aten::leaky_relu", "aten::elu"}, bent_rule);
     r.add("aten::softplus", softplus_rule);
     r.add("aten::threshold", threshold_rule);
     r.add_all({"aten::abs", "aten::square", "aten::rsqrt", "aten::reciprocal", "aten::sin", "aten::cos", "aten::tan", "aten::cosh",

@@ -94,8 +94,9 @@ inline void add_arithmetic_rules(rule_registry& r) {
     r.add("aten::pow.Tensor_Scalar", pow_rule);
     r.add("aten::pow.Scalar", exponential_rule);
     r.add_all({"aten::pow.Tensor_Tensor", "aten::fmod.Tensor", "aten::fmod.Scalar", "aten::remainder.Tensor", "aten::remainder.Scalar",
-               "aten::remainder.Scalar_Tensor", "aten::atan2", "aten::hypot", "aten::xlogy.Tensor"},
+               "aten::remainder.Scalar_Tensor", "aten::atan2", "aten::hypot"},
               pointwise_rule());
+    r.add("aten::xlogy.Tensor", passing_rule(sums));  // x log y
 }
 
 }  // namespace cantle::rules

@@ -40,6 +40,7 @@ inline void clamp_rule(op_query const& q, std::int64_t, row_list& rows) {
     add_cuts(q, rows);
     add_partials(q, rows, {"self", "min"}, maxima);
     add_partials(q, rows, {"self", "max"}, minima);
+    add_partials(q, rows, {"min", "max"}, minima);
     for (auto name : {"self", "min", "max"}) add_partials(q, rows, {name}, extremes);
 }
 
@@ -56,6 +57,18 @@ inline axis_rule choice_rule(char const* one, char const* other) {
         add_partials(q, rows, {other}, alone(one));
     };
 }
+/// where(condition, a, b) of two literals rises with the condition for a >= b.
+inline void literal_choice_rule(op_query const& q, std::int64_t, row_list& rows) {
+    add_cuts(q, rows);
+    if (number(*q.operation, "self", 0) >= number(*q.operation, "other", 0)) add_partials(q, rows, {"condition"}, extremes);
+}
+/// Shifts of whole numbers: a product with a power of two, or a quotient rounded down.
+inline axis_rule shift_rule(kind_set kinds) {
+    return [kinds](op_query const& q, std::int64_t, row_list& rows) {
+        add_cuts(q, rows);
+        add_partials(q, rows, {"self"}, kinds);
+    };
+}
 
 inline void add_comparison_rules(rule_registry& r) {
     r.add_all({"aten::gt.Tensor", "aten::gt.Scalar", "aten::ge.Tensor", "aten::ge.Scalar"}, comparison_rule("self"));
@@ -66,17 +79,19 @@ inline void add_comparison_rules(rule_registry& r) {
     r.add_all({"aten::bitwise_or.Tensor", "aten::bitwise_or.Scalar", "aten::logical_or", "aten::__or__.Tensor", "aten::__or__.Scalar"},
               logic_rule(maxima));
     r.add_all({"aten::bitwise_not", "aten::logical_not", "aten::bitwise_xor.Tensor", "aten::bitwise_xor.Scalar", "aten::logical_xor",
-               "aten::__xor__.Tensor", "aten::__xor__.Scalar", "aten::bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_Scalar",
-               "aten::bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_Scalar", "aten::__lshift__.Scalar",
-               "aten::__rshift__.Scalar"},
+               "aten::__xor__.Tensor", "aten::__xor__.Scalar"},
               pointwise_rule());
+    r.add_all({"aten::bitwise_left_shift.Tensor", "aten::bitwise_left_shift.Tensor_Scalar", "aten::__lshift__.Scalar"},
+              shift_rule(all_kinds));
+    r.add_all({"aten::bitwise_right_shift.Tensor", "aten::bitwise_right_shift.Tensor_Scalar", "aten::__rshift__.Scalar"},
+              shift_rule(extremes));
     r.add_all({"aten::maximum", "aten::max.other"}, bound_rule(maxima, "other"));
     r.add_all({"aten::minimum", "aten::min.other"}, bound_rule(minima, "other"));
     r.add_all({"aten::clamp_min", "aten::clamp_min.Tensor"}, bound_rule(maxima, "min"));
     r.add_all({"aten::clamp_max", "aten::clamp_max.Tensor"}, bound_rule(minima, "max"));
     r.add_all({"aten::clamp", "aten::clamp.Tensor"}, clamp_rule);
-    r.add_all({"aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther", "aten::where.Scalar"},
-              choice_rule("self", "other"));
+    r.add_all({"aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther"}, choice_rule("self", "other"));
+    r.add("aten::where.Scalar", literal_choice_rule);
     r.add_all({"aten::masked_fill.Scalar", "aten::masked_fill.Tensor"}, choice_rule("self", "value"));
 }
 

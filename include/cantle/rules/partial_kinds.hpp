@@ -2,7 +2,7 @@
 #pragma once
 // Which kinds of Partial an element type can hold and which a change of type keeps. Adding up commutes with a cast only where no value is
 // rounded (case E5); a maximum commutes with every cast that never turns an order round, so a rounding one too. Booleans hold max ("or")
-// and min ("and"), no sums; integers no averages, which would be truncated; complex numbers have no order.
+// and min ("and"), no sums; complex numbers have no order.
 #include <cantle/base/tensor_type.hpp>
 #include <cantle/mesh/placement.hpp>
 
@@ -53,7 +53,7 @@ constexpr bool is_value_preserving(dtype from, dtype to) {
     return a.bits <= b.bits && a.reach <= b.reach;
 }
 
-/// True when adding up values of `from` and casting to `to` may change places. Integers wrap, which commutes with sums.
+/// True when adding up values of `from` and casting to `to` may change places. Integers wrap, which commutes with sums (not with averages).
 constexpr bool carries_sums(dtype from, dtype to) {
     if (from == dtype::boolean || to == dtype::boolean) return false;
     return is_value_preserving(from, to) || (is_integer(from) && is_integer(to));
@@ -71,7 +71,7 @@ constexpr bool carries_order(dtype from, dtype to) {
 /// Of `kinds` those that an operand of type `from` can hold and an output of type `to` gets, where the op itself passes them.
 constexpr kind_set carried(kind_set kinds, dtype from, dtype to) {
     kind_set left = no_kinds;
-    if (carries_sums(from, to)) left |= is_integer(to) || is_integer(from) ? kind_bit(reduction::sum) : sums;
+    if (carries_sums(from, to)) left |= is_value_preserving(from, to) ? sums : kind_bit(reduction::sum);
     if (carries_order(from, to)) left |= extremes;
     return kinds & left;
 }
