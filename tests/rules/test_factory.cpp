@@ -118,5 +118,6 @@ TEST_CASE("eye: the rank's row numbers against its column numbers") {
 
 TEST_CASE("dropout draws its mask by global index: any Partial of the input passes, the mask is whole") {
     auto const e = example_op("aten::native_dropout").tensor("input", {4}).out({4}).out({4}, boolean);
-    CHECK(rows_of(e, 2) == texts{"R -> R, R", "S0 -> S0, S0", "P -> P, R", "P(avg) -> P(avg), R", "P(max) -> P(max), R", "P(min) -> P(min), R"});
+    CHECK(rows_of(e, 2) ==
+          texts{"R -> R, R", "S0 -> S0, S0", "P -> P, R", "P(avg) -> P(avg), R", "P(max) -> P(max), R", "P(min) -> P(min), R"});
 }

@@ -33,7 +33,8 @@ texts partial_rows(example_op const& e) {
     return found;
 }
 texts const sums{"P -> P", "P(avg) -> P(avg)"}, extremes{"P(max) -> P(max)", "P(min) -> P(min)"}, minimum{"P(min) -> P(min)"},
-    all{"P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"}, affine{"P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"};
+    all{"P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"},
+    affine{"P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"};
 }  // namespace
 
 TEST_CASE("an elementwise op is cut along every dim, and broadcast dims stay whole on the operand that lacks them") {
@@ -47,8 +48,8 @@ TEST_CASE("E6: adding a replicated bias to a partial product is no row; together
     auto const rows = partial_rows(binary("aten::add.Tensor").literal("alpha", std::int64_t{1}));
     CHECK(rows == texts{"P, P -> P", "P(avg), P(avg) -> P(avg)", "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)",
                         "R, P(avg) -> P(avg)", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
-    texts const falling{"P, P -> P", "P(avg), P(avg) -> P(avg)", "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)",
-                        "R, P(avg) -> P(avg)"};
+    texts const falling{"P, P -> P",           "P(avg), P(avg) -> P(avg)", "P(avg), R -> P(avg)",
+                        "P(max), R -> P(max)", "P(min), R -> P(min)",      "R, P(avg) -> P(avg)"};
     CHECK(partial_rows(binary("aten::sub.Tensor").literal("alpha", std::int64_t{1})) == falling);
     CHECK(partial_rows(binary("aten::add.Tensor").literal("alpha", -2.0)) == falling);
     CHECK(partial_rows(binary("aten::sub.Tensor").literal("alpha", -2.0)) == rows);
@@ -97,18 +98,18 @@ TEST_CASE("lerp, addcmul and addcdiv: sums in what they add up, averages in each
     };
     has_all(partial_rows(lerp(0.25)), {linear[0], linear[1], "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)",
                                        "R, P(avg) -> P(avg)", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
-    has_all(partial_rows(lerp(1.5)), {linear[0], linear[1], "P(avg), R -> P(avg)", "R, P(avg) -> P(avg)", "R, P(max) -> P(max)",
-                                      "R, P(min) -> P(min)"});
-    has_all(partial_rows(lerp(-0.5)), {linear[0], linear[1], "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)",
-                                       "R, P(avg) -> P(avg)"});
+    has_all(partial_rows(lerp(1.5)),
+            {linear[0], linear[1], "P(avg), R -> P(avg)", "R, P(avg) -> P(avg)", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
+    has_all(partial_rows(lerp(-0.5)),
+            {linear[0], linear[1], "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)", "R, P(avg) -> P(avg)"});
     auto const tensor_weight = example_op("aten::lerp.Tensor").tensor("self", {4}).tensor("end", {4}).tensor("weight", {4}).out({4});
-    has_all(partial_rows(tensor_weight), {"P, P, R -> P", "P(avg), P(avg), R -> P(avg)", "P(avg), R, R -> P(avg)", "R, P(avg), R -> P(avg)",
-                                          "R, R, P(avg) -> P(avg)"});
+    has_all(partial_rows(tensor_weight),
+            {"P, P, R -> P", "P(avg), P(avg), R -> P(avg)", "P(avg), R, R -> P(avg)", "R, P(avg), R -> P(avg)", "R, R, P(avg) -> P(avg)"});
     auto const addc = [](char const* name) {
         return example_op(name).tensor("self", {4}).tensor("tensor1", {4}).tensor("tensor2", {4}).literal("value", 1.0).out({4});
     };
-    texts const divided{"P, P, R -> P", "P(avg), P(avg), R -> P(avg)", "P(avg), R, R -> P(avg)", "P(max), R, R -> P(max)",
-                        "P(min), R, R -> P(min)", "R, P(avg), R -> P(avg)"};
+    texts const divided{"P, P, R -> P",           "P(avg), P(avg), R -> P(avg)", "P(avg), R, R -> P(avg)",
+                        "P(max), R, R -> P(max)", "P(min), R, R -> P(min)",      "R, P(avg), R -> P(avg)"};
     has_all(partial_rows(addc("aten::addcdiv")), divided);
     texts multiplied = divided;
     multiplied.insert(multiplied.end(), {"P, R, P -> P", "P(avg), R, P(avg) -> P(avg)", "R, R, P(avg) -> P(avg)"});
@@ -160,13 +161,16 @@ TEST_CASE("backward of an activation: sums in the gradient, bounds too where the
     CHECK(partial_rows(backward("aten::elu_backward").literal("is_result", true)) == linear);
     CHECK(partial_rows(backward("aten::native_dropout_backward").literal("scale", 2.0)) == scaled);
     CHECK(partial_rows(backward("aten::native_dropout_backward").literal("scale", -2.0)) == linear);
-    auto const glu = example_op("aten::glu_backward").tensor("grad_output", {4, 6}).tensor("self", {4, 12}).literal("dim", std::int64_t{-1});
+    auto const glu =
+        example_op("aten::glu_backward").tensor("grad_output", {4, 6}).tensor("self", {4, 12}).literal("dim", std::int64_t{-1});
     CHECK(rows_of(example_op(glu).out({4, 12}), 2) == texts{"R, R -> R", "S0, S0 -> S0", linear[0], linear[1]});
     CHECK(rows_of(unary("aten::glu", {4, 12}).literal("dim", std::int64_t{0}), 2) == texts{"R -> R", "S1 -> S1"});
 }
 
 TEST_CASE("two outputs of an activation are cut alike, an empty workspace stays whole") {
-    auto const both = [](shape workspace) { return example_op("aten::log_sigmoid_forward").tensor("self", {4, 6}).out({4, 6}).out(workspace); };
+    auto const both = [](shape workspace) {
+        return example_op("aten::log_sigmoid_forward").tensor("self", {4, 6}).out({4, 6}).out(workspace);
+    };
     CHECK(rows_of(both({4, 6}), 2) == texts{"R -> R, R", "S0 -> S0, S0", "S1 -> S1, S1"});
     CHECK(rows_of(both({0}), 2) == texts{"R -> R, R", "S0 -> S0, R", "S1 -> S1, R"});
 }
@@ -224,15 +228,17 @@ TEST_CASE("a choice takes every kind on both values together, all but sums on on
         example_op("aten::where.self").tensor("condition", {4, 1}, boolean).tensor("self", {4, 6}).tensor("other", {}).out({4, 6});
     CHECK(rows_of(where, 2) == texts{"R, R, R -> R", "S0, S0, R -> S0", "R, S1, R -> S1", "R, P, P -> P", "R, P(avg), P(avg) -> P(avg)",
                                      "R, P(max), P(max) -> P(max)", "R, P(min), P(min) -> P(min)", "R, P(avg), R -> P(avg)",
-                                     "R, P(max), R -> P(max)", "R, P(min), R -> P(min)", "R, R, P(avg) -> P(avg)",
-                                     "R, R, P(max) -> P(max)", "R, R, P(min) -> P(min)"});
+                                     "R, P(max), R -> P(max)", "R, P(min), R -> P(min)", "R, R, P(avg) -> P(avg)", "R, R, P(max) -> P(max)",
+                                     "R, R, P(min) -> P(min)"});
     auto const fill = [](double v) {
-        return partial_rows(example_op("aten::masked_fill.Scalar").tensor("self", {4}).tensor("mask", {4}, boolean).literal("value", v).out({4}));
+        return partial_rows(
+            example_op("aten::masked_fill.Scalar").tensor("self", {4}).tensor("mask", {4}, boolean).literal("value", v).out({4}));
     };
     CHECK(fill(-7) == texts{"P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)"});
     CHECK(fill(0) == texts{"P, R -> P", "P(avg), R -> P(avg)", "P(max), R -> P(max)", "P(min), R -> P(min)"});
     auto const literals = [](double a, double b) {
-        return partial_rows(example_op("aten::where.Scalar").tensor("condition", {4}, boolean).literal("self", a).literal("other", b).out({4}));
+        return partial_rows(
+            example_op("aten::where.Scalar").tensor("condition", {4}, boolean).literal("self", a).literal("other", b).out({4}));
     };
     CHECK(literals(1, 0) == extremes);
     CHECK(literals(0, 1).empty());
@@ -263,10 +269,9 @@ TEST_CASE("E5: a linear op of two types stops the sums of the one that it rounds
 
 TEST_CASE("A20: a copy takes the source's Partial, together with the target's or alone, and reads nothing of the target") {
     auto const e = example_op("aten::copy").tensor("self", {4}).tensor("src", {}).out({4});
-    CHECK(rows_of(e, 2) ==
-          texts{"R, R -> R", "S0, R -> S0", "R, P -> P", "R, P(avg) -> P(avg)", "R, P(max) -> P(max)", "R, P(min) -> P(min)", "P, P -> P",
-                "P(avg), P(avg) -> P(avg)", "P(max), P(max) -> P(max)", "P(min), P(min) -> P(min)", "P, R -> R", "P(avg), R -> R",
-                "P(max), R -> R", "P(min), R -> R"});
+    CHECK(rows_of(e, 2) == texts{"R, R -> R", "S0, R -> S0", "R, P -> P", "R, P(avg) -> P(avg)", "R, P(max) -> P(max)",
+                                 "R, P(min) -> P(min)", "P, P -> P", "P(avg), P(avg) -> P(avg)", "P(max), P(max) -> P(max)",
+                                 "P(min), P(min) -> P(min)", "P, R -> R", "P(avg), R -> R", "P(max), R -> R", "P(min), R -> R"});
 }
 
 TEST_CASE("A13: bits read as another type keep the last dim whole where the size of an element changes") {
@@ -293,6 +298,6 @@ TEST_CASE("an elementwise op of one's own: traits by operand") {
     auto rules = standard_rules();
     rules.add("mine::gate", rules::pointwise_rule({.linear = true, .linear_in = {0}, .multilinear_in = {}, .rising_in = {1}}));
     auto const e = example_op("mine::gate").tensor("x", {4}).tensor("g", {4}).out({4});
-    CHECK(rows_of(e, 2, rules) == texts{"R, R -> R", "S0, S0 -> S0", "P, R -> P", "P(avg), R -> P(avg)", "R, P(max) -> P(max)",
-                                        "R, P(min) -> P(min)"});
+    CHECK(rows_of(e, 2, rules) ==
+          texts{"R, R -> R", "S0, S0 -> S0", "P, R -> P", "P(avg), R -> P(avg)", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
 }

@@ -76,7 +76,8 @@ TEST_CASE("any is the maximum of flags, all the minimum; of numbers both ask for
 
 TEST_CASE("A22, A23: ops that return indices cut kept dims only and pass no Partial") {
     for (auto name : {"aten::argmax", "aten::argmin"}) {
-        auto const e = example_op(name).tensor("self", {10, 4, 6}).literal("dim", std::int64_t{0}).literal("keepdim", false).out({4, 6}, int64);
+        auto const e =
+            example_op(name).tensor("self", {10, 4, 6}).literal("dim", std::int64_t{0}).literal("keepdim", false).out({4, 6}, int64);
         CHECK(rows_of(e, 2) == texts{"R -> R", "S1 -> S0", "S2 -> S1"});
         CHECK(rows_of(example_op(name).tensor("self", {10, 4}).literal("dim", none).out({}, int64), 2) == texts{"R -> R"});
     }
@@ -98,8 +99,7 @@ TEST_CASE("scans keep their dim whole; a running sum is linear") {
     CHECK(scan("aten::cumsum") == texts{"R -> R", "S1 -> S1", "P -> P", "P(avg) -> P(avg)"});
     for (auto name : {"aten::cumprod", "aten::logcumsumexp"}) CHECK(scan(name) == texts{"R -> R", "S1 -> S1"});
     auto const dot = example_op("aten::dot").tensor("self", {4}).tensor("tensor", {4}).out({});
-    CHECK(rows_of(dot, 2) ==
-          texts{"R, R -> R", "S0, S0 -> P", "P, R -> P", "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
+    CHECK(rows_of(dot, 2) == texts{"R, R -> R", "S0, S0 -> P", "P, R -> P", "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
 }
 
 TEST_CASE("A31: softmax never cuts its own dim, whether that is written -1 or 2; its backward is linear in the gradient") {
@@ -154,8 +154,10 @@ texts steps_of(example_op const& e, std::string const& operand, std::string cons
     texts steps;
     auto const program = standard_rules().local(v);
     for (auto const& s : program.steps()) {
-        if (s.is_all_reduce()) steps.push_back(std::string(to_string(s.reduce)) + " over " + std::to_string(s.axis));
-        else steps.push_back(s.call.name);
+        if (s.is_all_reduce())
+            steps.push_back(std::string(to_string(s.reduce)) + " over " + std::to_string(s.axis));
+        else
+            steps.push_back(s.call.name);
     }
     return steps;
 }
@@ -169,8 +171,7 @@ TEST_CASE("the 2-norm of a cut vector sums squares over exactly the axes that cu
     CHECK(steps_of(n, "S1,S1", "R,R", 1) == texts{norm_of, power, "sum over 0", "sum over 1", power});
     CHECK(steps_of(norm(1, {6, 6}, {1}, {6}), "S0,S1", "S0,P", 1) == texts{norm_of});
     auto const list = example_op("aten::_foreach_norm.Scalar").tensors("self", {{6, 6}, {6}}).literal("ord", 2.0).out({}).out({});
-    CHECK(steps_of(list, "R,S0", "R,R", 0) ==
-          texts{"aten::_foreach_norm.Scalar", power, "sum over 1", power, power, "sum over 1", power});
+    CHECK(steps_of(list, "R,S0", "R,R", 0) == texts{"aten::_foreach_norm.Scalar", power, "sum over 1", power, power, "sum over 1", power});
 }
 
 // ---- lists -----------------------------------------------------------------------------------------------------------------------------
@@ -181,8 +182,12 @@ TEST_CASE("a list op cuts one dim of all elements that the axis divides, and pas
     CHECK(rows == texts{"R, R, R -> R, R, R", "S0, R, S0 -> S0, R, S0", "S1, R, R -> S1, R, R", "P, P, P -> P, P, P",
                         "P(avg), P(avg), P(avg) -> P(avg), P(avg), P(avg)"});
     auto const scalars = [](std::vector<double> numbers) {
-        return rows_of(
-            example_op("aten::_foreach_mul.ScalarList").tensors("self", {{4}, {4}}).literal("scalars", std::move(numbers)).out({4}).out({4}), 2);
+        return rows_of(example_op("aten::_foreach_mul.ScalarList")
+                           .tensors("self", {{4}, {4}})
+                           .literal("scalars", std::move(numbers))
+                           .out({4})
+                           .out({4}),
+                       2);
     };
     CHECK(scalars({2, 3}).size() == 6);   // every kind
     CHECK(scalars({2, -3}).size() == 4);  // one of them turns the order round
@@ -190,7 +195,8 @@ TEST_CASE("a list op cuts one dim of all elements that the axis divides, and pas
 }
 
 TEST_CASE("lists side by side: element i of each belongs together, a tensor shared by all stays whole") {
-    auto const two = example_op("aten::_foreach_add.List").tensors("self", {{4, 6}, {4}}).tensors("other", {{6}, {4}}).literal("alpha", 1.0);
+    auto const two =
+        example_op("aten::_foreach_add.List").tensors("self", {{4, 6}, {4}}).tensors("other", {{6}, {4}}).literal("alpha", 1.0);
     auto const rows = rows_of(example_op(two).out({4, 6}).out({4}), 2);
     CHECK(has(rows, "S0, S0, R, S0 -> S0, S0"));
     CHECK(has(rows, "S1, R, S0, R -> S1, R"));
@@ -199,7 +205,8 @@ TEST_CASE("lists side by side: element i of each belongs together, a tensor shar
     auto const shared = example_op("aten::_foreach_mul.Tensor").tensors("self", {{4}, {4}}).tensor("other", {}).out({4}).out({4});
     CHECK(rows_of(shared, 2) == texts{"R, R, R -> R, R", "S0, S0, R -> S0, S0", "P, P, R -> P, P", "P(avg), P(avg), R -> P(avg), P(avg)",
                                       "R, R, P -> P, P", "R, R, P(avg) -> P(avg), P(avg)"});
-    auto const lerp = example_op("aten::_foreach_lerp.Scalar").tensors("self", {{4}}).tensors("tensors1", {{4}}).literal("weight", 0.5).out({4});
+    auto const lerp =
+        example_op("aten::_foreach_lerp.Scalar").tensors("self", {{4}}).tensors("tensors1", {{4}}).literal("weight", 0.5).out({4});
     CHECK(has(rows_of(lerp, 2), "P, P -> P"));
     auto const clamp = example_op("aten::_foreach_clamp_min.List").tensors("self", {{4}}).tensors("other", {{4}}).out({4});
     CHECK(has(rows_of(clamp, 2), "P(max), P(max) -> P(max)"));
@@ -219,7 +226,8 @@ TEST_CASE("norms of a list: what each element is left with, and one inner sum pe
 }
 
 TEST_CASE("a fused optimizer step cuts parameter, gradient and states alike; step counts stay whole") {
-    auto const e = example_op("aten::_fused_sgd").tensors("self", {{4, 3}}).tensors("grads", {{4, 3}}).tensors("momentum_buffer_list", {{4, 3}});
-    CHECK(rows_of(example_op(e).out({4, 3}).out({4, 3}).out({4, 3}), 2) == texts{"R, R, R -> R, R, R", "S0, S0, S0 -> S0, S0, S0",
-                                                                                "R, R, R -> R, R, R"});
+    auto const e =
+        example_op("aten::_fused_sgd").tensors("self", {{4, 3}}).tensors("grads", {{4, 3}}).tensors("momentum_buffer_list", {{4, 3}});
+    CHECK(rows_of(example_op(e).out({4, 3}).out({4, 3}).out({4, 3}), 2) ==
+          texts{"R, R, R -> R, R, R", "S0, S0, S0 -> S0, S0, S0", "R, R, R -> R, R, R"});
 }

@@ -33,8 +33,9 @@ void add_factory_samples(sample_list& s) {
         s.push_back(with_options(sample("aten::empty.memory_format").arg("size", x)).no_values());
         s.push_back(with_options(sample("aten::new_empty").arg("self", eighths({4})).arg("size", x)).no_values());
         s.push_back(with_options(sample("aten::empty_strided").arg("size", x).arg("stride", contiguous_strides(x))).no_values());
-        s.push_back(with_options(sample("aten::new_empty_strided").arg("self", eighths({4})).arg("size", x).arg("stride", contiguous_strides(x)))
-                        .no_values());
+        auto const dense = contiguous_strides(x);
+        s.push_back(
+            with_options(sample("aten::new_empty_strided").arg("self", eighths({4})).arg("size", x).arg("stride", dense)).no_values());
         shape order(x.size());
         std::iota(order.begin(), order.end(), 0);
         s.push_back(with_options(sample("aten::empty_permuted").arg("size", x).arg("physical_layout", order)).no_values());
@@ -62,7 +63,10 @@ void add_factory_samples(sample_list& s) {
 
 void add_random_samples(sample_list& s) {
     for (auto const& x : shapes) {
-        auto const drawn = [&s](sample made, argument_value type = dtype::float64) { s.push_back(with_options(std::move(made), std::move(type)).no_values()); };
+        auto const drawn = [&s](sample made, argument_value type = dtype::float64) {
+            s.push_back(with_options(std::move(made), std::move(type)).no_values());
+        };
+        auto const from = [&s](sample made) { s.push_back(made.arg("generator", none).no_values()); };
         for (auto name : {"aten::rand", "aten::randn"}) drawn(sample(name).arg("size", x));
         drawn(sample("aten::randint").arg("high", 9).arg("size", x), dtype::int64);
         drawn(sample("aten::randint.low").arg("low", 3).arg("high", 9).arg("size", x), dtype::int64);
@@ -70,15 +74,15 @@ void add_random_samples(sample_list& s) {
         for (auto name : {"aten::rand_like", "aten::randn_like"}) drawn(sample(name).arg("self", eighths(x)));
         drawn(sample("aten::randint_like").arg("self", eighths(x)).arg("high", 9));
         drawn(sample("aten::randint_like.low_dtype").arg("self", eighths(x)).arg("low", 3).arg("high", 9));
-        s.push_back(sample("aten::bernoulli").arg("self", eighths(x, true) / 64).arg("generator", none).no_values());
-        s.push_back(sample("aten::bernoulli.p").arg("self", eighths(x)).arg("p", 0.5).arg("generator", none).no_values());
-        s.push_back(sample("aten::bernoulli.Tensor").arg("self", eighths(x)).arg("p", eighths(x, true) / 64).arg("generator", none).no_values());
-        s.push_back(sample("aten::normal_functional").arg("self", eighths(x)).arg("mean", 0.0).arg("std", 1.0).arg("generator", none).no_values());
-        s.push_back(sample("aten::uniform").arg("self", eighths(x)).arg("from", 0.0).arg("to", 1.0).arg("generator", none).no_values());
-        s.push_back(sample("aten::exponential").arg("self", eighths(x)).arg("lambd", 1.0).arg("generator", none).no_values());
-        s.push_back(sample("aten::normal.Tensor_float").arg("mean", eighths(x)).arg("std", 1.0).arg("generator", none).no_values());
-        s.push_back(sample("aten::normal.float_Tensor").arg("mean", 0.0).arg("std", eighths(x, true)).arg("generator", none).no_values());
-        s.push_back(sample("aten::normal.Tensor_Tensor").arg("mean", eighths(x)).arg("std", eighths(x, true)).arg("generator", none).no_values());
+        from(sample("aten::bernoulli").arg("self", eighths(x, true) / 64));
+        from(sample("aten::bernoulli.p").arg("self", eighths(x)).arg("p", 0.5));
+        from(sample("aten::bernoulli.Tensor").arg("self", eighths(x)).arg("p", eighths(x, true) / 64));
+        from(sample("aten::normal_functional").arg("self", eighths(x)).arg("mean", 0.0).arg("std", 1.0));
+        from(sample("aten::uniform").arg("self", eighths(x)).arg("from", 0.0).arg("to", 1.0));
+        from(sample("aten::exponential").arg("self", eighths(x)).arg("lambd", 1.0));
+        from(sample("aten::normal.Tensor_float").arg("mean", eighths(x)).arg("std", 1.0));
+        from(sample("aten::normal.float_Tensor").arg("mean", 0.0).arg("std", eighths(x, true)));
+        from(sample("aten::normal.Tensor_Tensor").arg("mean", eighths(x)).arg("std", eighths(x, true)));
         drawn(sample("aten::randperm").arg("n", x.empty() ? 6 : static_cast<int>(x[0])), dtype::int64);
         // p = 0 and evaluation draw nothing: their values are known
         s.push_back(sample("aten::native_dropout").arg("input", eighths(x)).arg("p", 0.0).arg("train", true));

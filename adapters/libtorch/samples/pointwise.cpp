@@ -30,14 +30,41 @@ void add_unary(sample_list& s) {
             for (auto const& x : some(turn)) s.push_back(sample(name).arg("self", make(x)));
         }
     };
-    each({"aten::neg", "aten::abs", "aten::sign", "aten::square", "aten::reciprocal", "aten::sin", "aten::cos", "aten::tan", "aten::tanh",
-          "aten::sinh", "aten::cosh", "aten::asinh", "aten::atan", "aten::sigmoid", "aten::erf", "aten::erfc", "aten::floor", "aten::ceil",
-          "aten::round", "aten::trunc", "aten::frac", "aten::relu", "aten::relu6",
-          "aten::selu", "aten::silu", "aten::mish", "aten::hardswish", "aten::hardsigmoid", "aten::exp2", "aten::expm1",
+    each({"aten::neg",
+          "aten::abs",
+          "aten::sign",
+          "aten::square",
+          "aten::reciprocal",
+          "aten::sin",
+          "aten::cos",
+          "aten::tan",
+          "aten::tanh",
+          "aten::sinh",
+          "aten::cosh",
+          "aten::asinh",
+          "aten::atan",
+          "aten::sigmoid",
+          "aten::erf",
+          "aten::erfc",
+          "aten::floor",
+          "aten::ceil",
+          "aten::round",
+          "aten::trunc",
+          "aten::frac",
+          "aten::relu",
+          "aten::relu6",
+          "aten::selu",
+          "aten::silu",
+          "aten::mish",
+          "aten::hardswish",
+          "aten::hardsigmoid",
+          "aten::exp2",
+          "aten::expm1",
           "aten::log_sigmoid_forward"},
          [](shape const& x) { return eighths(x); });
     each({"aten::exp"}, [](shape const& x) { return eighths(x) / 8; });
-    each({"aten::rsqrt", "aten::sqrt", "aten::log", "aten::log2", "aten::log10", "aten::log1p"}, [](shape const& x) { return eighths(x, true); });
+    each({"aten::rsqrt", "aten::sqrt", "aten::log", "aten::log2", "aten::log10", "aten::log1p"},
+         [](shape const& x) { return eighths(x, true); });
     each({"aten::asin", "aten::acos", "aten::erfinv"}, [](shape const& x) { return eighths(x) / 32; });
     each({"aten::logit"}, [](shape const& x) { return eighths(x, true) / 32; });
     each({"aten::nan_to_num", "aten::isnan", "aten::isinf", "aten::isfinite"}, [](shape const& x) { return with_odd_ones(x); });
@@ -105,8 +132,8 @@ void add_literals(sample_list& s) {
                 for (auto name : {"aten::add.Scalar", "aten::sub.Scalar", "aten::rsub.Scalar"})
                     s.push_back(self(name).arg("other", c).arg("alpha", alpha));
         for (double c : {0.25, -0.25}) {
-            for (auto name : {"aten::mul.Scalar", "aten::div.Scalar", "aten::floor_divide.Scalar", "aten::fmod.Scalar",
-                              "aten::remainder.Scalar"})
+            for (auto name :
+                 {"aten::mul.Scalar", "aten::div.Scalar", "aten::floor_divide.Scalar", "aten::fmod.Scalar", "aten::remainder.Scalar"})
                 s.push_back(self(name).arg("other", c));
             for (auto mode : {"floor", "trunc"}) s.push_back(self("aten::div.Scalar_mode").arg("other", c).arg("rounding_mode", mode));
             s.push_back(self("aten::div.Scalar_mode").arg("other", c).arg("rounding_mode", none));
@@ -115,8 +142,7 @@ void add_literals(sample_list& s) {
         s.push_back(sample("aten::pow.Tensor_Scalar").arg("self", eighths(x, true)).arg("exponent", 1.5));
         for (double c : {2.0, 0.5}) s.push_back(sample("aten::pow.Scalar").arg("self", c).arg("exponent", eighths(x) / 4));
         s.push_back(sample("aten::remainder.Scalar_Tensor").arg("self", 7.0).arg("other", eighths(x)));
-        for (double w : {0.25, 1.5, -0.5})
-            s.push_back(self("aten::lerp.Scalar").arg("end", eighths(x)).arg("weight", w));
+        for (double w : {0.25, 1.5, -0.5}) s.push_back(self("aten::lerp.Scalar").arg("end", eighths(x)).arg("weight", w));
     }
     s.push_back(sample("aten::div.Scalar").arg("self", 2 * indices({12, 4}, 9) + 16777217).arg("other", 2));
     s.push_back(sample("aten::mul.Scalar").arg("self", eighths({12, 4}, false, at::kBFloat16)).arg("other", 0.5));
@@ -124,8 +150,8 @@ void add_literals(sample_list& s) {
 
 void add_pairs(sample_list& s) {
     // with and without broadcasting, of either side
-    std::vector<std::pair<shape, shape>> const pairs{{{12, 8}, {12, 8}}, {{4, 12, 6}, {6}}, {{12, 1, 6}, {4, 6}}, {{2, 24}, {}},
-                                                     {{4}, {3, 1}}};
+    std::vector<std::pair<shape, shape>> const pairs{
+        {{12, 8}, {12, 8}}, {{4, 12, 6}, {6}}, {{12, 1, 6}, {4, 6}}, {{2, 24}, {}}, {{4}, {3, 1}}};
     for (auto const& [a, b] : pairs) {
         auto const both = [&a = a, &b = b](char const* name, bool positive = false) {
             return sample(name).arg("self", eighths(a, positive)).arg("other", eighths(b, positive));

@@ -16,8 +16,8 @@ at::Tensor mostly(bool value, shape const& x) {
 at::Tensor mostly_numbers(bool value, shape const& x) { return mostly(value, x).to(at::kDouble) * eighths(x); }
 
 void add_over_dims(sample_list& s) {
-    std::pair<shape, shape> const cases[] = {{{12, 8}, {1}}, {{4, 12, 6}, {0, 1}}, {{2, 12, 4}, {-1}}, {{12}, {0}}, {{}, {}}, {{5, 3}, {0}},
-                                             {{4, 6}, {}}};
+    std::pair<shape, shape> const cases[] = {{{12, 8}, {1}}, {{4, 12, 6}, {0, 1}}, {{2, 12, 4}, {-1}}, {{12}, {0}},
+                                             {{}, {}},       {{5, 3}, {0}},        {{4, 6}, {}}};
     for (auto const& [x, dims] : cases)
         for (bool keep : {false, true}) {
             auto const of = [&x = x, &dims = dims](char const* name) { return sample(name).arg("self", eighths(x)).arg("dim", dims); };
@@ -35,7 +35,7 @@ void add_over_dims(sample_list& s) {
                                 .arg("dim", dims.empty() ? argument_value{} : argument_value{dims})
                                 .arg("keepdim", keep)
                                 .arg("dtype", none));
-                s.push_back(sample("aten::norm.ScalarOpt_dim").arg("self", eighths(x)).arg("p", order).arg("dim", dims).arg("keepdim", keep));
+                s.push_back(of("aten::norm.ScalarOpt_dim").arg("keepdim", keep).arg("p", order));
             }
             if (!dims.empty()) {
                 for (bool all : {false, true}) {

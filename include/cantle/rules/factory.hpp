@@ -26,7 +26,8 @@ inline bool makes_zeros(op const& o) {
 inline void add_zero_sums(op_query const& q, row_list& rows) {
     if (!makes_zeros(*q.operation) || !(kinds_of(q.outputs[0].type) & kind_bit(reduction::sum))) return;
     rows.add(std::vector<placement>(q.operands.size()), {placement::partial()});
-    if (!q.operands.empty() && kinds_of(q.operands[0].type) & kind_bit(reduction::sum)) add_partials_of(q, rows, {0}, kind_bit(reduction::sum));
+    if (q.operands.empty()) return;
+    if (auto const sum = kinds_of(q.operands[0].type) & kind_bit(reduction::sum)) add_partials_of(q, rows, {0}, sum);
 }
 
 /// full, zeros, empty, rand(size): made of sizes and literals. The new_* forms have an operand that tells a type.

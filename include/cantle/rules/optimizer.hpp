@@ -58,7 +58,8 @@ inline std::size_t most_dims(std::span<tensor_meta const> tensors) {
 
 /// A list op whose elements follow the elementwise rule `each` of the op `name`.
 inline axis_rule foreach_rule(std::string name, axis_rule each, std::vector<std::pair<std::string, std::string>> renamed = {}) {
-    return [name = std::move(name), each = std::move(each), renamed = std::move(renamed)](op_query const& q, std::int64_t n, row_list& rows) {
+    return [name = std::move(name), each = std::move(each), renamed = std::move(renamed)](op_query const& q, std::int64_t n,
+                                                                                          row_list& rows) {
         std::vector<detail::list_element> elements;
         for (std::size_t i = 0; i < q.outputs.size(); ++i) elements.push_back(detail::element_of(q, i, name, renamed));
         axis_row const whole{std::vector<placement>(q.operands.size()), std::vector<placement>(q.outputs.size())};
@@ -142,10 +143,11 @@ inline void add_optimizer_rules(rule_registry& r) {
     std::vector<std::pair<std::string, std::string>> const other{{"scalar", "other"}, {"scalars", "other"}}, value{{"scalars", "value"}},
         power{}, toward{{"tensors1", "end"}, {"weights", "weight"}}, least{{"other", "min"}, {"scalar", "min"}, {"scalars", "min"}},
         most{{"other", "max"}, {"scalar", "max"}, {"scalars", "max"}};
-    auto const lists = [&r](std::string const& name, std::vector<std::string> const& overloads, axis_rule const& each, auto const& renamed) {
+    using texts = std::vector<std::string>;
+    auto const lists = [&r](std::string const& name, texts const& overloads, axis_rule const& each, auto const& renamed) {
         for (auto const& o : overloads) r.add("aten::_foreach_" + name + (o.empty() ? "" : "." + o), foreach_rule(name, each, renamed));
     };
-    std::vector<std::string> const scalars{"Scalar", "List", "ScalarList"}, tensor{"Scalar", "List", "ScalarList", "Tensor"};
+    texts const scalars{"Scalar", "List", "ScalarList"}, tensor{"Scalar", "List", "ScalarList", "Tensor"};
     lists("add", tensor, add_rule, other);
     lists("sub", scalars, sub_rule, other);
     lists("mul", tensor, mul_rule, other);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Random ops. The executor draws every number by its global index (a counter-based generator), so that a rank's share is the same numbers as
-// on one device: random ops are cut like factories and elementwise ops, and copies agree. Only a permutation needs the whole.
+// Random ops. The executor draws every number by its global index (a counter-based generator), so that a rank's share is the same numbers
+// as on one device: random ops are cut like factories and elementwise ops, and copies agree. Only a permutation needs the whole.
 #include <cantle/rules/factory.hpp>
 
 namespace cantle::rules {
