@@ -132,14 +132,14 @@ std::string rule_oracle::inner_difference(oracle_strategy const& s, device_mesh 
     auto const text = [&](std::vector<issued_all_reduce> const& list) {
         std::string t;
         for (auto const& c : list)
-            t += (t.empty() ? "" : ", ") + std::string(to_string(c.reduce)) + " over " + mesh.name(c.axis) + " of " + std::to_string(c.bytes) +
-                 " bytes";
+            t += (t.empty() ? "" : ", ") + std::string(to_string(c.reduce)) + " over " + mesh.name(c.axis) + " of " +
+                 std::to_string(c.bytes) + " bytes";
         return t.empty() ? "none" : t;
     };
     return "all_reduces inside: declared " + text(declared) + "; issued " + text(issued);
 }
 
-oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& mesh) const {
+oracle_verdict rule_oracle::judge(oracle_strategy const& s, device_mesh const& mesh, local_rule const& rule, bool inner_counts) const {
     auto const operand_count = operand_metas_.size();
     for (std::size_t p = 0; p < s.layouts.size(); ++p) {
         auto const& t = p < operand_count ? operand_metas_[p] : output_metas_[p - operand_count];
@@ -150,7 +150,7 @@ oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& m
     auto const refuted = [](std::string why) { return oracle_verdict{oracle_verdict::kind::refuted, std::move(why)}; };
     std::span<layout const> const operands(s.layouts.data(), operand_count);
     try {
-        rank_play play(query(), s.layouts, mesh, local());
+        rank_play play(query(), s.layouts, mesh, rule);
         bool const many = splits(operands);
         for (auto how : partial_splits) {
             auto const outputs = outputs_of(play, operands, mesh, how);
@@ -159,14 +159,33 @@ oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& m
                     return refuted("output " + std::to_string(o) + (many ? ", split " + std::string(to_string(how)) : "") + ": " + why);
             if (!many) break;  // nothing to split: one run tells all
         }
-        if (auto why = inner_difference(s, mesh, play.issued()); !why.empty()) return refuted(std::move(why));
+        if (inner_counts)
+            if (auto why = inner_difference(s, mesh, play.issued()); !why.empty()) return refuted(std::move(why));
         return {};
     } catch (std::exception const& e) { return refuted("the op refuses: " + first_line(e.what())); }
 }
 
+oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& mesh) const { return judge(s, mesh, local(), true); }
+
 oracle_verdict rule_oracle::check(axis_row const& row, std::int64_t n) const {
     auto const s = place(row, n);
     return s ? check(*s, axis_of(n)) : oracle_verdict{oracle_verdict::kind::does_not_divide, ""};
+}
+
+oracle_verdict rule_oracle::check_meaning(axis_row const& row, std::int64_t n) const {
+    auto const s = place(row, n);
+    if (!s) return {oracle_verdict::kind::does_not_divide, ""};
+    auto const own = judge(*s, axis_of(n), local(), false);
+    return own.refuted() ? judge(*s, axis_of(n), run_as_is, false) : own;
+}
+
+std::string text_of(rule_oracle const& oracle) {
+    std::string text = oracle.query().name() + "(";
+    for (std::size_t i = 0; i < oracle.query().operands.size(); ++i) {
+        auto const& t = oracle.query().operands[i];
+        text += (i ? ", " : "") + shape_text(t.sizes) + " " + std::string(to_string(t.type));
+    }
+    return text + ")";
 }
 
 }  // namespace cantle::libtorch
