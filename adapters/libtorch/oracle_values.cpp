@@ -114,12 +114,18 @@ plain_values plain(at::Tensor const& t, bool values_matter) {
     if (!p.defined) return p;
     p.type = t.scalar_type();
     p.sizes = t.sizes().vec();
+    if (t.is_complex()) {  // pairs of numbers, in a last dim that no layout names
+        auto const type = p.type;
+        p = plain(at::view_as_real(t.resolve_conj()), values_matter);
+        p.type = type;
+        return p;
+    }
     auto const count = static_cast<std::size_t>(t.numel());
     if (!values_matter) {
         p.values.assign(count, 0.0);
         return p;
     }
-    auto const as_double = (p.type == at::kDouble ? t : t.to(at::kDouble)).contiguous();
+    auto const as_double = (p.type == at::kDouble ? t.resolve_neg() : t.to(at::kDouble)).contiguous();
     auto const* data = as_double.const_data_ptr<double>();
     p.values.assign(data, data + count);
     for (double v : p.values)
@@ -135,7 +141,8 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
     }
     if (!want.defined) return {};
     // Ops that round are compared within their type's precision; bf16 has none to spare.
-    double const epsilon = exact ? 0.0 : want.type == at::kDouble ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
+    bool const wide = want.type == at::kDouble || want.type == at::kComplexDouble;
+    double const epsilon = exact ? 0.0 : wide ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
     double const allowed = epsilon * want.scale;
     std::string found;
     auto const same = [&](double got, std::int64_t position) {
