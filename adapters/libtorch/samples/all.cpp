@@ -6,6 +6,7 @@ namespace cantle::libtorch {
 sample_list rule_samples() {
     sample_list s;
     add_pointwise_samples(s);
+    add_comparison_samples(s);
     add_cast_samples(s);
     add_linear_samples(s);
     add_view_samples(s);
@@ -15,6 +16,8 @@ sample_list rule_samples() {
     add_embedding_samples(s);
     add_loss_samples(s);
     add_factory_samples(s);
+    add_random_samples(s);
+    add_optimizer_samples(s);
     return s;
 }
 

@@ -89,6 +89,7 @@ struct sample {
 using sample_list = std::vector<rule_sample>;
 
 void add_pointwise_samples(sample_list& s);
+void add_comparison_samples(sample_list& s);
 void add_cast_samples(sample_list& s);
 void add_linear_samples(sample_list& s);
 void add_view_samples(sample_list& s);
@@ -98,6 +99,8 @@ void add_layer_norm_samples(sample_list& s);
 void add_embedding_samples(sample_list& s);
 void add_loss_samples(sample_list& s);
 void add_factory_samples(sample_list& s);
+void add_random_samples(sample_list& s);
+void add_optimizer_samples(sample_list& s);
 
 /// Samples of all families, in a fixed order.
 sample_list rule_samples();
