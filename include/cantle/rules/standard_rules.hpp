@@ -4,11 +4,17 @@
 #include <cantle/rules/attention.hpp>
 #include <cantle/rules/embedding.hpp>
 #include <cantle/rules/factory.hpp>
+#include <cantle/rules/indexing.hpp>
+#include <cantle/rules/joining.hpp>
 #include <cantle/rules/linear.hpp>
 #include <cantle/rules/loss.hpp>
 #include <cantle/rules/normalisation.hpp>
+#include <cantle/rules/padding.hpp>
 #include <cantle/rules/pointwise.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/scatter.hpp>
+#include <cantle/rules/slicing.hpp>
+#include <cantle/rules/sorting.hpp>
 #include <cantle/rules/view.hpp>
 
 namespace cantle {
@@ -18,6 +24,12 @@ inline rule_registry standard_rules() {
     rules::add_pointwise_rules(r);
     rules::add_linear_rules(r);
     rules::add_view_rules(r);
+    rules::add_slicing_rules(r);
+    rules::add_joining_rules(r);
+    rules::add_padding_rules(r);
+    rules::add_indexing_rules(r);
+    rules::add_scatter_rules(r);
+    rules::add_sorting_rules(r);
     rules::add_reduction_rules(r);
     rules::add_attention_rules(r);
     rules::add_normalisation_rules(r);
