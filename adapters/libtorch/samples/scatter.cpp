@@ -6,13 +6,11 @@ namespace cantle::libtorch {
 namespace {
 
 /// In every line along `dim` each place at most once: what is written twice is whatever came last.
-at::Tensor distinct(shape const& index, int dim, std::int64_t bound) {
-    auto const wide = [&] {
-        auto sizes = index;
-        sizes[static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(index.size()) : dim)] = bound;
-        return at::argsort(eighths(sizes), dim);
-    }();
-    return wide.narrow(dim, 0, index[static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(index.size()) : dim)]).contiguous();
+at::Tensor distinct(shape const& index, std::int64_t dim, std::int64_t bound) {
+    auto sizes = index;
+    sizes[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(index.size()) : dim)] = bound;
+    auto const count = index[static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(index.size()) : dim)];
+    return at::argsort(eighths(sizes), dim).narrow(dim, 0, count).contiguous();
 }
 
 }  // namespace
