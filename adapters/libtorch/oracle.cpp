@@ -13,10 +13,15 @@
 namespace cantle::libtorch {
 namespace {
 
+/// False for partial values that cannot be: flags have no sum; sums over one axis and averages over another are too long for bf16.
 bool mean_something(layout const& l, at::ScalarType type) {
+    bool sums = false, averages = false;
     for (std::size_t a = 0; a < l.mesh_dims(); ++a)
-        if (auto const p = l.on(a); p.is_partial() && !has_partials(type, p.reduce)) return false;
-    return true;
+        if (auto const p = l.on(a); p.is_partial()) {
+            if (!has_partials(type, p.reduce)) return false;
+            (p.reduce == reduction::avg ? averages : sums) = true;
+        }
+    return !(sums && averages && (type == at::kBFloat16 || type == at::kHalf));
 }
 
 std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
@@ -91,8 +96,7 @@ rank_tensors const& rule_oracle::cut(std::size_t i, layout const& l, device_mesh
         }
     // Two operands of one op must not be split alike: what cancels by accident would pass.
     std::uint64_t const seed = 977 * i + 31 * static_cast<std::uint64_t>(how) + static_cast<std::uint64_t>(count);
-    if (count > 1 && averaged > 1) parts = split_partial((global * averaged).to(global.scalar_type()), reduction::sum, count, how, seed);
-    else if (count > 1) parts = split_partial(global, kind, count, how, seed);
+    if (count > 1) parts = split_partial(global, averaged == count ? reduction::avg : kind, count, how, seed, averaged);
     return at->second = pieces_of(parts, l, mesh);
 }
 

@@ -131,9 +131,11 @@ bool has_partials(at::ScalarType type, reduction kind) {
     return bounds ? type != at::kByte : type != at::kBool && type != at::kByte;
 }
 
-rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed) {
+rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed,
+                           std::int64_t averaged) {
     dice d(seed);
-    auto const whole = global.to(at::kDouble);
+    if (kind == reduction::avg) averaged = n;
+    auto const whole = global.to(at::kDouble) * static_cast<double>(averaged);
     bool const narrow = is_narrow(global.scalar_type());
     rank_tensors parts;
     if (global.scalar_type() == at::kBool) {  // the maximum of flags is "or", the minimum "and"; the others hold the neutral one
@@ -147,10 +149,8 @@ rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_
     }
     switch (kind) {
         case reduction::sum:
-            parts = split_sum(whole, n, how, d, narrow, !global.is_floating_point());
-            break;
         case reduction::avg:
-            parts = split_sum(whole * static_cast<double>(n), n, how, d, narrow, !global.is_floating_point());
+            parts = split_sum(whole, n, how, d, narrow, !global.is_floating_point());
             break;
         case reduction::max:
             parts = split_maximum(whole, n, how, d, narrow);
@@ -160,6 +160,11 @@ rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_
             break;
     }
     for (auto& t : parts) t = t.to(global.scalar_type());
+    if (narrow && averaged > 1) {  // n times a value may have more bits than bf16; then equal parts must do
+        auto sum = -whole;
+        for (auto const& t : parts) sum = sum + t.to(at::kDouble);
+        if (sum.any().item<bool>() && kind == reduction::avg) parts.assign(parts.size(), global);
+    }
     return parts;
 }
 
