@@ -185,6 +185,7 @@ TEST_CASE("padding passes cuts of the dims that it leaves alone; a sum over rank
     CHECK(rows_of(e({0, 0, 0, 2}, i{0}), 2) == moved({"S0 -> S0", "S2 -> S2"}));
     CHECK(rows_of(e({0, 0, 1, 1, -1, 0}, 0.0), 2) == moved({"S2 -> S2"}));
     CHECK(rows_of(e({1, 0}, 1.5), 2) == with_partial({"S0 -> S0", "S1 -> S1"}, 1, 1, 1, {"P(avg)", "P(max)", "P(min)"}));
+    CHECK(rows_of(e({0, -1}, 1.5), 2) == moved({"S0 -> S0", "S1 -> S1"}));  // takes away, pads nothing
     auto const pad = [](std::string mode, argument_value value) {
         return example_op("aten::pad").tensor("self", {4, 6}).literal("pad", shape{1, 1}).literal("mode", mode).literal("value", value).out({4, 8});
     };

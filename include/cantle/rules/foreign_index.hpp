@@ -7,8 +7,8 @@
 
 namespace cantle::rules {
 
-/// A sum over ranks of values, all but one zero, needs a type with sums; that of booleans is an "or".
-inline bool has_sums(dtype t) { return t != dtype::boolean; }
+/// What a masked read leaves: all ranks but one give zero, so the result is their sum; booleans have none, but the greatest is the one.
+inline placement masked_read(dtype t) { return placement::partial(t == dtype::boolean ? reduction::max : reduction::sum); }
 
 /// Rows of `x` of rank `rank` with one more behind the last of dim d.
 inline local_value with_spare_row(local_program& p, local_value x, std::size_t rank, std::size_t d) {

@@ -77,7 +77,7 @@ inline void index_rule(op_query const& q, std::int64_t, row_list& rows) {
         auto in = whole;
         in[self] = placement::shard(d);
         if (plan->by[d] < 0) rows.add(std::move(in), {placement::shard(plan->place[d])});
-        else if (has_sums(q.outputs[0].type)) rows.add(axis_row{std::move(in), {placement::partial()}, {}, true});
+        else rows.add(axis_row{std::move(in), {masked_read(q.outputs[0].type)}, {}, true});
     }
     for (std::size_t e = 0; e < plan->broadcast.size(); ++e) {
         auto in = whole;
@@ -116,7 +116,7 @@ inline void index_local(local_view const& v, local_program& p) {
 inline void index_put_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const self = q.operation->slot("self").value_or(0), values = q.operation->slot("values").value_or(0);
     bool const accumulate = q.operation->get<bool>("accumulate", false);
-    if (accumulate) detail::add_linear_rows(rows, {self, values});
+    if (accumulate) detail::add_added_rows(rows, self, values);
     else detail::add_moved_rows(rows, {self, values});
     auto const plan = detail::index_plan_of(*q.operation, {q.operands.begin(), q.operands.end()});
     if (!plan) return;
@@ -177,7 +177,7 @@ inline void read_along_dim_rule(op_query const& q, std::int64_t, row_list& rows)
             continue;
         }
         if (index.rank() > 0) rows.add({R, by_element ? S : placement::shard(0)}, {S});
-        if (has_sums(self.type)) rows.add(axis_row{{S, R}, {placement::partial()}, {}, true});
+        rows.add(axis_row{{S, R}, {masked_read(self.type)}, {}, true});
     }
     detail::add_moved_rows(rows, {0});
 }

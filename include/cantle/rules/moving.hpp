@@ -39,6 +39,11 @@ inline void add_filled_rows(row_list& rows, std::vector<std::size_t> const& whic
 inline void add_linear_rows(row_list& rows, std::vector<std::size_t> const& which) {
     add_kind_rows(rows, {reduction::sum, reduction::avg}, which);
 }
+/// Something is added to `self`: linear in both, and monotone in self, as long as all ranks add the same.
+inline void add_added_rows(row_list& rows, std::size_t self, std::size_t added) {
+    add_linear_rows(rows, {self, added});
+    add_kind_rows(rows, {reduction::max, reduction::min}, {self});
+}
 
 /// A possibly negative dim argument made absolute.
 inline std::size_t absolute_dim(std::int64_t d, std::size_t rank) {

@@ -28,7 +28,9 @@ inline std::vector<bool> padded_dims(std::vector<std::int64_t> const& pads, std:
 /// average, maximum and minimum of equal values is that value.
 inline void constant_pad_rule(op_query const& q, std::int64_t, row_list& rows) {
     detail::untouched_rows(detail::padded_dims(q.operation->get<std::vector<std::int64_t>>("pad", {}), q.operands[0].rank()), rows);
-    bool const pads = q.operation->get<std::string>("mode", "constant") == "constant";
+    bool pads = false;  // negative ones only take away
+    for (auto const pad : q.operation->get<std::vector<std::int64_t>>("pad", {})) pads = pads || pad > 0;
+    pads = pads && q.operation->get<std::string>("mode", "constant") == "constant";
     bool const zero = q.operation->get<double>("value", 0.0) == 0.0;
     detail::add_filled_rows(rows, {0}, !pads || zero);
 }

@@ -77,12 +77,13 @@ inline void write_along_dim_rule(op_query const& q, std::int64_t, row_list& rows
         case write::replace: detail::add_filled_rows(rows, written, w.source || literal == 0.0); break;
         case write::mean: detail::add_linear_rows(rows, written); break;
         case write::multiply:
-            // By a literal: a factor per place, positive ones keep the order too.
-            if (!w.source) detail::add_linear_rows(rows, written);
+            // A factor per place; positive ones keep the order too, and a literal's sign is known.
+            if (with_self) detail::add_linear_rows(rows, {w.self});
             if (!w.source && literal >= 0.0) detail::add_kind_rows(rows, {reduction::max, reduction::min}, written);
             break;
         case write::add:
-            if (w.source) detail::add_linear_rows(rows, written);
+            if (w.source && with_self) detail::add_added_rows(rows, w.self, *w.source);
+            else if (w.source) detail::add_linear_rows(rows, written);
             else detail::add_filled_rows(rows, written, literal == 0.0);
             break;
         case write::maximum: detail::add_kind_rows(rows, {reduction::max}, written); break;
