@@ -10,6 +10,11 @@ sample_list rule_samples() {
     add_cast_samples(s);
     add_linear_samples(s);
     add_view_samples(s);
+    add_slicing_samples(s);
+    add_padding_samples(s);
+    add_indexing_samples(s);
+    add_scatter_samples(s);
+    add_sorting_samples(s);
     add_reduction_samples(s);
     add_attention_samples(s);
     add_layer_norm_samples(s);

@@ -8,14 +8,21 @@
 #include <cantle/rules/comparison.hpp>
 #include <cantle/rules/embedding.hpp>
 #include <cantle/rules/factory.hpp>
+#include <cantle/rules/indexing.hpp>
+#include <cantle/rules/joining.hpp>
 #include <cantle/rules/linear.hpp>
 #include <cantle/rules/loss.hpp>
 #include <cantle/rules/norm.hpp>
 #include <cantle/rules/normalisation.hpp>
 #include <cantle/rules/optimizer.hpp>
+#include <cantle/rules/padding.hpp>
+#include <cantle/rules/pointwise.hpp>
 #include <cantle/rules/random.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/scatter.hpp>
+#include <cantle/rules/slicing.hpp>
 #include <cantle/rules/softmax.hpp>
+#include <cantle/rules/sorting.hpp>
 #include <cantle/rules/triangle.hpp>
 #include <cantle/rules/view.hpp>
 
@@ -29,6 +36,12 @@ inline rule_registry standard_rules() {
     rules::add_cast_rules(r);
     rules::add_linear_rules(r);
     rules::add_view_rules(r);
+    rules::add_slicing_rules(r);
+    rules::add_joining_rules(r);
+    rules::add_padding_rules(r);
+    rules::add_indexing_rules(r);
+    rules::add_scatter_rules(r);
+    rules::add_sorting_rules(r);
     rules::add_reduction_rules(r);
     rules::add_norm_rules(r);
     rules::add_softmax_rules(r);
