@@ -2,13 +2,18 @@
 #pragma once
 // The rules that come with cantle, family by family. Coverage: the ops of LLaMA, GPT-2, BERT and an MLP, forward and backward.
 #include <cantle/rules/attention.hpp>
+#include <cantle/rules/batch_norm.hpp>
+#include <cantle/rules/convolution.hpp>
 #include <cantle/rules/embedding.hpp>
 #include <cantle/rules/factory.hpp>
+#include <cantle/rules/grouped_mm.hpp>
 #include <cantle/rules/linear.hpp>
 #include <cantle/rules/loss.hpp>
 #include <cantle/rules/normalisation.hpp>
 #include <cantle/rules/pointwise.hpp>
+#include <cantle/rules/pooling.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/resampling.hpp>
 #include <cantle/rules/view.hpp>
 
 namespace cantle {
@@ -17,10 +22,15 @@ inline rule_registry standard_rules() {
     rule_registry r;
     rules::add_pointwise_rules(r);
     rules::add_linear_rules(r);
+    rules::add_grouped_mm_rules(r);
     rules::add_view_rules(r);
     rules::add_reduction_rules(r);
     rules::add_attention_rules(r);
     rules::add_normalisation_rules(r);
+    rules::add_batch_norm_rules(r);
+    rules::add_convolution_rules(r);
+    rules::add_pooling_rules(r);
+    rules::add_resampling_rules(r);
     rules::add_embedding_rules(r);
     rules::add_loss_rules(r);
     rules::add_factory_rules(r);
