@@ -5,7 +5,9 @@ namespace cantle::libtorch {
 
 namespace {
 /// Numbers between 0 and 1.
-at::Tensor chances(shape const& x) { return eighths(x, true) / (static_cast<double>(element_count(x)) + 1) * 8; }
+at::Tensor chances(shape const& x) {
+    return element_count(x) == 1 ? at::full(x, 0.375, at::kDouble) : eighths(x, true) / (static_cast<double>(element_count(x)) + 1) * 8;
+}
 }  // namespace
 
 void add_elementwise_loss_samples(sample_list& s) {

@@ -39,8 +39,8 @@ inline void batch_norm_rule(op_query const& q, std::int64_t, row_list& rows) {
     }
     detail::add_weight_and_bias(q, rows);
     auto const b = q.operation->slot("bias"), mean = q.operation->slot("running_mean");
-    // (x - mean) s + b: without a bias linear in x and mean, for the running statistics are constants.
-    if (!training) affine_rows(q, rows).jointly({0, mean, b}, {true});
+    // (x - mean) s + b is linear in x, mean and b together; a functional op also gives the running mean back.
+    if (!training) affine_rows(q, rows).jointly({0, mean, b}, {true, false, false, true});
 }
 
 /// (grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask) -> (grad_input, grad_weight,
