@@ -7,7 +7,6 @@
 // gradients of key and value are then Partial. Never a cut of the key sequence: the softmax runs over it.
 #include <cantle/rules/affine.hpp>
 
-#include <array>
 #include <initializer_list>
 #include <string_view>
 
@@ -39,10 +38,11 @@ inline placement mask_placement(op_query const& q, attention_roles const& a, std
     return mask.size() > 4 ? placement::replicate() : broadcast_shard(mask, full, d);
 }
 
-/// The kernels pad the rows of the logsumexp of "efficient" attention to 32 queries: only cuts that keep that up pass.
-inline bool logsumexp_follows(tensor_meta const& logsumexp, std::int64_t queries, std::int64_t n) {
+/// "Efficient" attention pads the rows of its logsumexp to 32 queries: there only cuts into multiples of 32 keep their shares.
+inline bool logsumexp_follows(op const& o, tensor_meta const& logsumexp, std::int64_t queries, std::int64_t n) {
     if (!logsumexp.defined || logsumexp.rank() < 3 || logsumexp.sizes[2] == 0) return true;  // not asked for
-    return logsumexp.sizes[2] == queries && queries % n == 0;
+    bool const padded = o.name.find("efficient") != std::string::npos;
+    return logsumexp.sizes[2] == queries && (!padded || queries / n % 32 == 0);
 }
 
 inline void add_attention_row(op_query const& q, attention_roles const& a, attention_cut cut, row_list& rows) {
@@ -78,8 +78,8 @@ inline void attention_rule(op_query const& q, std::int64_t n, row_list& rows) {
     // With dropout the ranks draw as they like: no rows that would need equal masks on different ranks.
     if (q.operation->get<double>("dropout_p", 0.0) != 0.0) return;
     auto const queries = q.operands[*a.query].sizes[2];
-    bool const follows = a.logsumexp ? detail::logsumexp_follows(q.operands[*a.logsumexp], queries, n)
-                                     : q.outputs.size() < 2 || detail::logsumexp_follows(q.outputs[1], queries, n);
+    bool const follows = a.logsumexp ? detail::logsumexp_follows(*q.operation, q.operands[*a.logsumexp], queries, n)
+                                     : q.outputs.size() < 2 || detail::logsumexp_follows(*q.operation, q.outputs[1], queries, n);
     if (!q.operation->get<bool>("is_causal", false) && follows) detail::add_attention_row(q, a, attention_cut::queries, rows);
     affine_rows partial(q, rows);
     if (!a.grad) {
