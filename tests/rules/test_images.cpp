@@ -18,8 +18,12 @@ struct convolution_of {
     bool transposed = false, bias = false;
 
     example_op& literals(example_op& e) const {
-        return e.literal("stride", shape{stride, stride}).literal("padding", shape{padding, padding}).literal("dilation", shape{1, 1})
-            .literal("transposed", transposed).literal("output_padding", shape{0, 0}).literal("groups", groups);
+        return e.literal("stride", shape{stride, stride})
+            .literal("padding", shape{padding, padding})
+            .literal("dilation", shape{1, 1})
+            .literal("transposed", transposed)
+            .literal("output_padding", shape{0, 0})
+            .literal("groups", groups);
     }
     example_op forward() const {
         auto e = example_op("aten::convolution").tensor("input", input).tensor("weight", weight);
@@ -27,7 +31,10 @@ struct convolution_of {
         return literals(e).out(out);
     }
     example_op backward(std::vector<bool> mask = {true, true, true}) const {
-        auto e = example_op("aten::convolution_backward").tensor("grad_output", out).tensor("input", input).tensor("weight", weight)
+        auto e = example_op("aten::convolution_backward")
+                     .tensor("grad_output", out)
+                     .tensor("input", input)
+                     .tensor("weight", weight)
                      .literal("bias_sizes", shape{out[1]});
         literals(e).literal("output_mask", mask);
         mask[0] ? e.out(input) : e.no_out();
@@ -107,44 +114,66 @@ TEST_CASE("image dims are cut where windows do not overlap: 1x1 kernels and patc
 
 TEST_CASE("pooling: maxima pass batch and channels alone, averages also tiled image dims and Partial") {
     auto const pool = [](char const* name, std::int64_t kernel, std::int64_t stride, shape out, bool indices) {
-        auto e = example_op(name).tensor("self", {4, 6, 8, 8}).literal("kernel_size", shape{kernel, kernel}).literal("stride", shape{stride, stride})
-                     .literal("padding", shape{0, 0}).out(out);
+        auto e = example_op(name)
+                     .tensor("self", {4, 6, 8, 8})
+                     .literal("kernel_size", shape{kernel, kernel})
+                     .literal("stride", shape{stride, stride})
+                     .literal("padding", shape{0, 0})
+                     .out(out);
         return rows_of(indices ? e.out(out, dtype::int64) : e, 2);
     };
     CHECK(pool("aten::max_pool2d_with_indices", 2, 2, {4, 6, 4, 4}, true) == texts{"R -> R, R", "S0 -> S0, S0", "S1 -> S1, S1"});
     CHECK(pool("aten::avg_pool2d", 2, 2, {4, 6, 4, 4}, false) ==
           texts{"R -> R", "S0 -> S0", "S1 -> S1", "S2 -> S2", "S3 -> S3", "P -> P", "P(avg) -> P(avg)"});
     CHECK_FALSE(has(pool("aten::avg_pool2d", 3, 1, {4, 6, 6, 6}, false), "S2 -> S2"));
-    auto const backward = example_op("aten::max_pool2d_with_indices_backward").tensor("grad_output", {4, 6, 4, 4}).tensor("self", {4, 6, 8, 8})
-                              .tensor("indices", {4, 6, 4, 4}, dtype::int64).out({4, 6, 8, 8});
+    auto const backward = example_op("aten::max_pool2d_with_indices_backward")
+                              .tensor("grad_output", {4, 6, 4, 4})
+                              .tensor("self", {4, 6, 8, 8})
+                              .tensor("indices", {4, 6, 4, 4}, dtype::int64)
+                              .out({4, 6, 8, 8});
     CHECK(rows_of(backward, 2) == texts{"R, R, R -> R", "S0, S0, S0 -> S0", "S1, S1, S1 -> S1", "P, R, R -> P", "P(avg), R, R -> P(avg)"});
-    auto const average_backward = example_op("aten::avg_pool2d_backward").tensor("grad_output", {4, 6, 4, 4}).tensor("self", {4, 6, 8, 8})
-                                      .literal("kernel_size", shape{2, 2}).literal("stride", shape{2, 2}).literal("padding", shape{0, 0}).out({4, 6, 8, 8});
+    auto const average_backward = example_op("aten::avg_pool2d_backward")
+                                      .tensor("grad_output", {4, 6, 4, 4})
+                                      .tensor("self", {4, 6, 8, 8})
+                                      .literal("kernel_size", shape{2, 2})
+                                      .literal("stride", shape{2, 2})
+                                      .literal("padding", shape{0, 0})
+                                      .out({4, 6, 8, 8});
     CHECK(has(rows_of(average_backward, 2), "S2, S2 -> S2"));
     CHECK(has(rows_of(average_backward, 2), "P, R -> P"));
 }
 
 TEST_CASE("a global average over a cut image is an average of averages; adaptive windows tile where sizes divide") {
-    auto const of = [](shape out) { return rows_of(example_op("aten::_adaptive_avg_pool2d").tensor("self", {4, 6, 8, 8}).out(std::move(out)), 2); };
+    auto const of = [](shape out) {
+        return rows_of(example_op("aten::_adaptive_avg_pool2d").tensor("self", {4, 6, 8, 8}).out(std::move(out)), 2);
+    };
     CHECK(has(of({4, 6, 1, 1}), "S2 -> P(avg)"));
     CHECK(has(of({4, 6, 1, 1}), "S3 -> P(avg)"));
     CHECK_FALSE(has(of({4, 6, 2, 2}), "S2 -> P(avg)"));
     CHECK(has(of({4, 6, 2, 2}), "S2 -> S2"));
     CHECK_FALSE(has(of({4, 6, 6, 6}), "S2 -> S2"));
-    auto const backward = rows_of(example_op("aten::_adaptive_avg_pool2d_backward").tensor("grad_output", {4, 6, 1, 4}).tensor("self", {4, 6, 8, 8}).out({4, 6, 8, 8}), 2);
+    auto const backward = rows_of(example_op("aten::_adaptive_avg_pool2d_backward")
+                                      .tensor("grad_output", {4, 6, 1, 4})
+                                      .tensor("self", {4, 6, 8, 8})
+                                      .out({4, 6, 8, 8}),
+                                  2);
     CHECK(has(backward, "S3, S3 -> S3"));
     CHECK(has(backward, "S1, S1 -> S1"));
     CHECK_FALSE(has(backward, "R, S2 -> S2"));
 }
 
 TEST_CASE("upsampling passes batch and channels; nearest neighbours copy, so image dims and every kind of Partial pass") {
-    auto const of = [](char const* name, shape out) { return rows_of(example_op(name).tensor("self", {4, 6, 8, 8}).out(std::move(out)), 2); };
+    auto const of = [](char const* name, shape out) {
+        return rows_of(example_op(name).tensor("self", {4, 6, 8, 8}).out(std::move(out)), 2);
+    };
     CHECK(of("aten::upsample_nearest2d", {4, 6, 16, 24}) ==
           texts{"R -> R", "S0 -> S0", "S1 -> S1", "S2 -> S2", "P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"});
     CHECK(of("aten::upsample_bilinear2d", {4, 6, 16, 16}) == texts{"R -> R", "S0 -> S0", "S1 -> S1", "P -> P", "P(avg) -> P(avg)"});
-    auto const backward = rows_of(example_op("aten::upsample_nearest2d_backward").tensor("grad_output", {4, 6, 16, 24}).out({4, 6, 8, 8}), 2);
+    auto const backward =
+        rows_of(example_op("aten::upsample_nearest2d_backward").tensor("grad_output", {4, 6, 16, 24}).out({4, 6, 8, 8}), 2);
     CHECK(backward == texts{"R -> R", "S0 -> S0", "S1 -> S1", "S2 -> S2", "P -> P", "P(avg) -> P(avg)"});
     auto const shuffle = rows_of(example_op("aten::pixel_shuffle").tensor("self", {4, 8, 6, 6}).out({4, 2, 12, 12}), 2);
-    CHECK(shuffle == texts{"R -> R", "S0 -> S0", "S1 -> S1", "S2 -> S2", "S3 -> S3", "P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"});
+    CHECK(shuffle == texts{"R -> R", "S0 -> S0", "S1 -> S1", "S2 -> S2", "S3 -> S3", "P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)",
+                           "P(min) -> P(min)"});
     CHECK_FALSE(has(rows_of(example_op("aten::pixel_shuffle").tensor("self", {4, 4, 6, 6}).out({4, 1, 12, 12}), 4), "S1 -> S1"));
 }

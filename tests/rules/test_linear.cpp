@@ -14,15 +14,25 @@ constexpr std::monostate none{};
 
 /// self + mat1[4, 8] mat2[8, 6]
 example_op addmm(shape self, argument_value beta) {
-    return example_op("aten::addmm").tensor("self", std::move(self)).tensor("mat1", {4, 8}).tensor("mat2", {8, 6})
-        .literal("beta", std::move(beta)).literal("alpha", std::int64_t{1}).out({4, 6});
+    return example_op("aten::addmm")
+        .tensor("self", std::move(self))
+        .tensor("mat1", {4, 8})
+        .tensor("mat2", {8, 6})
+        .literal("beta", std::move(beta))
+        .literal("alpha", std::int64_t{1})
+        .out({4, 6});
 }
 example_op einsum(char const* equation, std::vector<shape> const& operands, shape out) {
     return example_op("aten::einsum").literal("equation", std::string(equation)).tensors("tensors", operands).out(std::move(out));
 }
 example_op grouped(shape a, shape b, shape out, dtype type = dtype::bfloat16) {
-    return example_op("aten::_grouped_mm").tensor("self", std::move(a), type).tensor("mat2", std::move(b), type)
-        .tensor("offs", {4}, dtype::int32).literal("bias", none).literal("out_dtype", none).out(std::move(out), type);
+    return example_op("aten::_grouped_mm")
+        .tensor("self", std::move(a), type)
+        .tensor("mat2", std::move(b), type)
+        .tensor("offs", {4}, dtype::int32)
+        .literal("bias", none)
+        .literal("out_dtype", none)
+        .out(std::move(out), type);
 }
 }  // namespace
 
@@ -61,7 +71,8 @@ TEST_CASE("beta decides what the addend may be: below 0 no maximum passes, at 0 
 }
 
 TEST_CASE("a linear layer with bias follows the same rules") {
-    auto const rows = rows_of(example_op("aten::linear").tensor("input", {2, 4, 8}).tensor("weight", {6, 8}).tensor("bias", {6}).out({2, 4, 6}), 2);
+    auto const rows =
+        rows_of(example_op("aten::linear").tensor("input", {2, 4, 8}).tensor("weight", {6, 8}).tensor("bias", {6}).out({2, 4, 6}), 2);
     CHECK(has(rows, "S0, R, R -> S0"));
     CHECK(has(rows, "S1, R, R -> S1"));
     CHECK(has(rows, "R, S0, S0 -> S2"));
@@ -81,15 +92,19 @@ TEST_CASE("the other products: vectors, batches summed over, outer products, bro
         CHECK(has(rows, "S0, R -> S0"));
         CHECK(has(rows, "R, S0 -> S1"));
     }
-    auto const addbmm = rows_of(example_op("aten::addbmm").tensor("self", {4, 6}).tensor("batch1", {2, 4, 8}).tensor("batch2", {2, 8, 6}).out({4, 6}), 2);
+    auto const addbmm =
+        rows_of(example_op("aten::addbmm").tensor("self", {4, 6}).tensor("batch1", {2, 4, 8}).tensor("batch2", {2, 8, 6}).out({4, 6}), 2);
     CHECK(has(addbmm, "P, S0, S0 -> P"));
     CHECK(has(addbmm, "S0, S1, R -> S0"));
-    auto const baddbmm = rows_of(example_op("aten::baddbmm").tensor("self", {2, 1, 6}).tensor("batch1", {2, 4, 8}).tensor("batch2", {2, 8, 6}).out({2, 4, 6}), 2);
+    auto const baddbmm = rows_of(
+        example_op("aten::baddbmm").tensor("self", {2, 1, 6}).tensor("batch1", {2, 4, 8}).tensor("batch2", {2, 8, 6}).out({2, 4, 6}), 2);
     CHECK(has(baddbmm, "S0, S0, S0 -> S0"));
     CHECK(has(baddbmm, "R, S1, R -> S1"));
     CHECK(has(baddbmm, "P, S2, S1 -> P"));
-    CHECK(has(rows_of(example_op("aten::addmv").tensor("self", {4}).tensor("mat", {4, 8}).tensor("vec", {8}).out({4}), 2), "P, S1, S0 -> P"));
-    CHECK(has(rows_of(example_op("aten::addr").tensor("self", {4, 6}).tensor("vec1", {4}).tensor("vec2", {6}).out({4, 6}), 2), "S1, R, S0 -> S1"));
+    CHECK(
+        has(rows_of(example_op("aten::addmv").tensor("self", {4}).tensor("mat", {4, 8}).tensor("vec", {8}).out({4}), 2), "P, S1, S0 -> P"));
+    CHECK(has(rows_of(example_op("aten::addr").tensor("self", {4, 6}).tensor("vec1", {4}).tensor("vec2", {6}).out({4, 6}), 2),
+              "S1, R, S0 -> S1"));
     auto const matmul = rows_of(example_op("aten::matmul").tensor("self", {2, 1, 4, 8}).tensor("other", {6, 8, 2}).out({2, 6, 4, 2}), 2);
     CHECK(has(matmul, "S0, R -> S0"));
     CHECK(has(matmul, "R, S0 -> S1"));
@@ -127,7 +142,8 @@ TEST_CASE("grouped products: runs of tokens may be cut with an offset, experts m
     CHECK(has(columns, "S1, R, R -> S0"));
     CHECK(has(columns, "R, S1, R -> S1"));
     CHECK(has(columns, "S2, S0, R -> P"));
-    auto const batch = rows_of(example_op("aten::_grouped_mm").tensor("self", {4, 8, 16}).tensor("mat2", {4, 16, 8}).literal("offs", none).out({4, 8, 8}), 2);
+    auto const batch = rows_of(
+        example_op("aten::_grouped_mm").tensor("self", {4, 8, 16}).tensor("mat2", {4, 16, 8}).literal("offs", none).out({4, 8, 8}), 2);
     CHECK(has(batch, "S0, S0 -> S0"));
     CHECK(has(batch, "S1, R -> S1"));
     CHECK(has(batch, "S2, S1 -> P"));

@@ -9,22 +9,22 @@ void add_attention_samples(sample_list& s) {
         shape mask;
         bool causal;
     };
-    for (auto const& c : {shape_of{2, 12, 12, 4, 4, 8, {}, true},                // GPT
-                          shape_of{12, 24, 12, 3, 5, 4, {}, false},              // grouped queries
-                          shape_of{4, 12, 12, 4, 6, 4, {4, 12, 4, 6}, false},    // a bias per head, as in T5
-                          shape_of{3, 4, 4, 4, 6, 4, {3, 1, 4, 6}, false},       // a mask per sample, as in BERT
-                          shape_of{2, 24, 12, 4, 4, 8, {4, 4}, false},
-                          shape_of{2, 12, 1, 12, 6, 4, {}, false},               // one key head
-                          shape_of{2, 12, 1, 6, 6, 4, {}, true},
-                          shape_of{2, 3, 3, 12, 4, 4, {1, 1, 1, 4}, false},      // padding of keys
-                          shape_of{1, 2, 2, 1, 12, 4, {}, false},                // one query
+    for (auto const& c : {shape_of{2, 12, 12, 4, 4, 8, {}, true},              // GPT
+                          shape_of{12, 24, 12, 3, 5, 4, {}, false},            // grouped queries
+                          shape_of{4, 12, 12, 4, 6, 4, {4, 12, 4, 6}, false},  // a bias per head, as in T5
+                          shape_of{3, 4, 4, 4, 6, 4, {3, 1, 4, 6}, false},     // a mask per sample, as in BERT
+                          shape_of{2, 24, 12, 4, 4, 8, {4, 4}, false}, shape_of{2, 12, 1, 12, 6, 4, {}, false},     // one key head
+                          shape_of{2, 12, 1, 6, 6, 4, {}, true}, shape_of{2, 3, 3, 12, 4, 4, {1, 1, 1, 4}, false},  // padding of keys
+                          shape_of{1, 2, 2, 1, 12, 4, {}, false},                                                   // one query
                           shape_of{3, 2, 2, 12, 12, 4, {1, 2, 12, 12}, false}}) {
         auto const q = eighths({c.batch, c.heads, c.queries, c.width}) / 32, k = eighths({c.batch, c.key_heads, c.keys, c.width}) / 32,
                    v = eighths({c.batch, c.key_heads, c.keys, c.width});
         at::Tensor mask;
         if (!c.mask.empty()) mask = eighths(c.mask) / 16;
         bool const grouped = c.heads != c.key_heads;
-        auto const masked = [&mask](sample& made) -> sample& { return mask.defined() ? made.arg("attn_mask", mask) : made.arg("attn_mask", none); };
+        auto const masked = [&mask](sample& made) -> sample& {
+            return mask.defined() ? made.arg("attn_mask", mask) : made.arg("attn_mask", none);
+        };
         for (bool own : {true, false}) {  // cantle's op and the CPU kernel of ATen: the same arguments in another order
             auto forward = sample(own ? "cantle::sdpa" : "aten::_scaled_dot_product_flash_attention_for_cpu");
             forward.arg("query", q).arg("key", k).arg("value", v);

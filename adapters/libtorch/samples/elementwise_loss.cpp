@@ -11,17 +11,24 @@ at::Tensor chances(shape const& x) {
 }  // namespace
 
 void add_elementwise_loss_samples(sample_list& s) {
-    std::pair<shape, shape> const pairs[] = {{{12, 4}, {12, 4}}, {{2, 12, 3}, {2, 12, 3}}, {{12}, {12}}, {{12, 6}, {6}}, {{}, {}}, {{5, 1}, {5, 12}}};
+    std::pair<shape, shape> const pairs[] = {{{12, 4}, {12, 4}}, {{2, 12, 3}, {2, 12, 3}}, {{12}, {12}}, {{12, 6}, {6}},
+                                             {{}, {}},           {{5, 1}, {5, 12}}};
     for (auto const& [x, t] : pairs)
         for (std::int64_t how : {0, 1, 2}) {
-            auto const with = [&, x = x, t = t](char const* name) { return sample(name).arg("self", eighths(x)).arg("target", eighths(t)); };
+            auto const with = [&, x = x, t = t](char const* name) {
+                return sample(name).arg("self", eighths(x)).arg("target", eighths(t));
+            };
             s.push_back(with("aten::mse_loss").arg("reduction", how));
             s.push_back(with("aten::l1_loss").arg("reduction", how));
             s.push_back(with("aten::smooth_l1_loss").arg("reduction", how).arg("beta", 0.5));
             s.push_back(with("aten::huber_loss").arg("reduction", how).arg("delta", 1.5));
             if (x != t) continue;
             for (bool log_target : {false, true})
-                s.push_back(sample("aten::kl_div").arg("self", eighths(x)).arg("target", chances(t)).arg("reduction", how).arg("log_target", log_target));
+                s.push_back(sample("aten::kl_div")
+                                .arg("self", eighths(x))
+                                .arg("target", chances(t))
+                                .arg("reduction", how)
+                                .arg("log_target", log_target));
             auto const grad = how == 0 ? eighths(x) : scalar(1.625);
             auto const back = [&, x = x, t = t](char const* name) {
                 return sample(name).arg("grad_output", grad).arg("self", eighths(x)).arg("target", eighths(t)).arg("reduction", how);
@@ -36,11 +43,16 @@ void add_elementwise_loss_samples(sample_list& s) {
                     w.defined() ? made.arg("weight", w) : made.arg("weight", none);
                     return made;
                 };
-                s.push_back(weighted(sample("aten::binary_cross_entropy").arg("self", chances(x)).arg("target", chances(t))).arg("reduction", how));
-                s.push_back(weighted(sample("aten::binary_cross_entropy_backward").arg("grad_output", grad).arg("self", chances(x))
-                                         .arg("target", chances(t))).arg("reduction", how));
+                s.push_back(
+                    weighted(sample("aten::binary_cross_entropy").arg("self", chances(x)).arg("target", chances(t))).arg("reduction", how));
+                s.push_back(weighted(sample("aten::binary_cross_entropy_backward")
+                                         .arg("grad_output", grad)
+                                         .arg("self", chances(x))
+                                         .arg("target", chances(t)))
+                                .arg("reduction", how));
                 for (bool positive : {false, true}) {
-                    auto made = weighted(sample("aten::binary_cross_entropy_with_logits").arg("self", eighths(x) / 4).arg("target", chances(t)));
+                    auto made =
+                        weighted(sample("aten::binary_cross_entropy_with_logits").arg("self", eighths(x) / 4).arg("target", chances(t)));
                     positive ? made.arg("pos_weight", eighths({x.empty() ? 1 : x.back()}, true)) : made.arg("pos_weight", none);
                     if (positive && x.empty()) continue;
                     s.push_back(made.arg("reduction", how));

@@ -26,7 +26,8 @@ void add_products_with_addend(sample_list& s) {
     std::pair<argument_value, argument_value> const scales[] = {{std::int64_t{1}, std::int64_t{1}}, {0.5, -2.0}, {-1.5, 0.25}};
     for (auto const& [beta, alpha] : scales) {
         for (shape const& self : {shape{12, 6}, shape{6}, shape{12, 1}, shape{1, 6}, shape{}})
-            scaled(sample("aten::addmm").arg("self", eighths(self)).arg("mat1", eighths({12, 24})).arg("mat2", eighths({24, 6})), beta, alpha);
+            scaled(sample("aten::addmm").arg("self", eighths(self)).arg("mat1", eighths({12, 24})).arg("mat2", eighths({24, 6})), beta,
+                   alpha);
         for (shape const& self : {shape{12, 4, 6}, shape{12, 1, 6}, shape{4, 6}, shape{6}, shape{1, 4, 1}})
             scaled(sample("aten::baddbmm").arg("self", eighths(self)).arg("batch1", eighths({12, 4, 3})).arg("batch2", eighths({12, 3, 6})),
                    beta, alpha);
@@ -48,15 +49,21 @@ void add_products_with_addend(sample_list& s) {
 void add_linear_samples(sample_list& s) {
     add_whole_linears(s);
     add_products_with_addend(s);
-    std::pair<shape, shape> const matrices[] = {{{12, 24}, {24, 12}}, {{4, 12}, {12, 3}}, {{1, 12}, {12, 5}}, {{6, 1}, {1, 4}},
-                                                {{5, 7}, {7, 12}}};
+    std::pair<shape, shape> const matrices[] = {
+        {{12, 24}, {24, 12}}, {{4, 12}, {12, 3}}, {{1, 12}, {12, 5}}, {{6, 1}, {1, 4}}, {{5, 7}, {7, 12}}};
     for (auto const& [a, b] : matrices) s.push_back(sample("aten::mm").arg("self", eighths(a)).arg("mat2", eighths(b)));
-    std::pair<shape, shape> const batches[] = {{{12, 4, 12}, {12, 12, 6}}, {{2, 12, 3}, {2, 3, 12}}, {{1, 4, 6}, {1, 6, 4}},
-                                               {{6, 1, 12}, {6, 12, 1}}, {{3, 5, 7}, {3, 7, 2}}};
+    std::pair<shape, shape> const batches[] = {
+        {{12, 4, 12}, {12, 12, 6}}, {{2, 12, 3}, {2, 3, 12}}, {{1, 4, 6}, {1, 6, 4}}, {{6, 1, 12}, {6, 12, 1}}, {{3, 5, 7}, {3, 7, 2}}};
     for (auto const& [a, b] : batches) s.push_back(sample("aten::bmm").arg("self", eighths(a)).arg("mat2", eighths(b)));
-    std::pair<shape, shape> const broadcasts[] = {{{12}, {12}},           {{12, 4}, {4}},          {{6}, {6, 12}},
-                                                  {{2, 12, 4}, {4, 6}},   {{2, 12, 4}, {2, 4, 6}}, {{12, 1, 4, 6}, {3, 6, 2}},
-                                                  {{1, 4, 6}, {12, 6, 3}}, {{4}, {12, 4, 6}},       {{12, 3, 4}, {4}}};
+    std::pair<shape, shape> const broadcasts[] = {{{12}, {12}},
+                                                  {{12, 4}, {4}},
+                                                  {{6}, {6, 12}},
+                                                  {{2, 12, 4}, {4, 6}},
+                                                  {{2, 12, 4}, {2, 4, 6}},
+                                                  {{12, 1, 4, 6}, {3, 6, 2}},
+                                                  {{1, 4, 6}, {12, 6, 3}},
+                                                  {{4}, {12, 4, 6}},
+                                                  {{12, 3, 4}, {4}}};
     for (auto const& [a, b] : broadcasts) s.push_back(sample("aten::matmul").arg("self", eighths(a)).arg("other", eighths(b)));
     for (std::int64_t k : {12, 24, 5}) {
         s.push_back(sample("aten::mv").arg("self", eighths({12, k})).arg("vec", eighths({k})));
@@ -91,8 +98,8 @@ void add_grouped_mm_samples(sample_list& s) {
         s.push_back(made.arg("bias", none).arg("out_dtype", none));
     };
     for (auto const& offs : {ends({5, 5, 17, 48}), ends({12, 24, 36, 48}), ends({0, 0, 48, 48})}) {
-        push(floats({48, 24}), floats({4, 24, 48}), offs);   // tokens by expert
-        push(floats({12, 48}), floats({48, 24}), offs);      // weight gradient of experts
+        push(floats({48, 24}), floats({4, 24, 48}), offs);  // tokens by expert
+        push(floats({12, 48}), floats({48, 24}), offs);     // weight gradient of experts
         push(floats({4, 12, 24}), floats({24, 48}), offs);
     }
     push(floats({12, 8}), floats({2, 8, 16}), ends({7, 12}));

@@ -9,7 +9,11 @@ void add_upsamples(sample_list& s, std::string const& name, std::size_t image, b
     std::vector<std::pair<shape, shape>> sizes;  // low, high
     if (image == 1) sizes = {{{2, 12, 12}, {24}}, {{12, 4, 5}, {7}}, {{3, 4, 12}, {48}}, {{1, 2, 12}, {36}}, {{2, 3, 12}, {12}}};
     if (image == 2)
-        sizes = {{{2, 12, 4, 6}, {8, 12}}, {{12, 4, 5, 3}, {7, 4}}, {{3, 2, 12, 4}, {48, 4}}, {{2, 3, 12, 12}, {36, 24}}, {{1, 4, 4, 4}, {2, 2}}};
+        sizes = {{{2, 12, 4, 6}, {8, 12}},
+                 {{12, 4, 5, 3}, {7, 4}},
+                 {{3, 2, 12, 4}, {48, 4}},
+                 {{2, 3, 12, 12}, {36, 24}},
+                 {{1, 4, 4, 4}, {2, 2}}};
     if (image == 3) sizes = {{{2, 12, 2, 4, 6}, {4, 8, 12}}, {{4, 3, 12, 2, 3}, {24, 4, 5}}};
     std::vector<char const*> scales{"scales"};
     if (image == 2) scales = {"scales_h", "scales_w"};

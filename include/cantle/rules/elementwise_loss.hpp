@@ -81,8 +81,9 @@ inline void elementwise_loss_backward_local(local_view const& v, local_program& 
 
 inline void add_elementwise_loss_rules(rule_registry& r) {
     r.add_all({"aten::mse_loss", "aten::l1_loss", "aten::smooth_l1_loss", "aten::huber_loss"}, elementwise_loss_rule());
-    // t log s + (1 - t) log(1 - s), times a weight; with logits also a weight of the positive term
-    r.add("aten::binary_cross_entropy", elementwise_loss_rule({{{"weight"}}, {{"target"}}}));
+    // t log s + (1 - t) log(1 - s), times a weight; with logits also a weight of the positive term. Affine in t, but the kernel of the
+    // first refuses targets outside of [0, 1], and partial ones may lie anywhere.
+    r.add("aten::binary_cross_entropy", elementwise_loss_rule({{{"weight"}}, {}}));
     r.add("aten::binary_cross_entropy_with_logits", elementwise_loss_rule({{{"weight"}}, {{"target"}, {"pos_weight"}}}));
     r.add("aten::kl_div", elementwise_loss_rule({{}, {{"self"}}}));  // t log t - t s
     auto const backward = [&r](char const* name, loss_algebra algebra) {

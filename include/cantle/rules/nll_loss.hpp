@@ -13,16 +13,17 @@ inline std::size_t class_dim(std::size_t rank) { return rank == 1 ? 0 : 1; }
 inline std::size_t target_dim(std::size_t d) { return d == 0 ? 0 : d - 1; }
 }  // namespace detail
 
-/// (self, target, weight?, reduction, ignore_index) -> (output, total_weight). Without reduction the total is 0.
+/// (self, target, weight?, reduction, ignore_index) -> (output, total_weight). Without reduction the total is 0, but for
+/// a single target.
 inline void nll_loss_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const R = placement::replicate(), P = placement::partial();
     std::size_t const rank = q.operands[0].rank(), classes = detail::class_dim(rank);
     auto const how = detail::reduction_literal(*q.operation);
-    bool const weighted = q.operands.size() > 2;
+    bool const weighted = q.operands.size() > 2, totals = how == 2 || (how == 0 && rank == 1);
     auto const add = [&](placement self, placement target, placement weight, placement loss, bool masked) {
         std::vector<placement> in{self, target};
         if (weighted) in.push_back(weight);
-        axis_row row{std::move(in), {loss, how == 2 ? P : R}, {}, masked};
+        axis_row row{std::move(in), {loss, totals ? P : R}, {}, masked};
         if (how == 1) row.inner = {inner_collective{collective_kind::all_reduce, reduction::sum, true, 1}};
         rows.add(std::move(row));
     };
@@ -34,7 +35,7 @@ inline void nll_loss_rule(op_query const& q, std::int64_t, row_list& rows) {
     add(placement::shard(classes), R, placement::shard(0), P, true);
     affine_rows partial(q, rows);
     partial.jointly({0}, {true, false});
-    if (how != 1) partial.jointly({q.operation->slot("weight")}, {true, how == 2});
+    if (how != 1) partial.jointly({q.operation->slot("weight")}, {true, totals});
 }
 
 /// (grad_output, self, target, weight?, reduction, ignore_index, total_weight) -> grad_self. Linear in the gradient and in the weight.
