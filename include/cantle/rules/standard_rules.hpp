@@ -4,10 +4,13 @@
 #include <cantle/rules/activation.hpp>
 #include <cantle/rules/arithmetic.hpp>
 #include <cantle/rules/attention.hpp>
+#include <cantle/rules/batch_norm.hpp>
 #include <cantle/rules/cast.hpp>
 #include <cantle/rules/comparison.hpp>
+#include <cantle/rules/convolution.hpp>
 #include <cantle/rules/embedding.hpp>
 #include <cantle/rules/factory.hpp>
+#include <cantle/rules/grouped_mm.hpp>
 #include <cantle/rules/indexing.hpp>
 #include <cantle/rules/joining.hpp>
 #include <cantle/rules/linear.hpp>
@@ -17,8 +20,10 @@
 #include <cantle/rules/optimizer.hpp>
 #include <cantle/rules/padding.hpp>
 #include <cantle/rules/pointwise.hpp>
+#include <cantle/rules/pooling.hpp>
 #include <cantle/rules/random.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/resampling.hpp>
 #include <cantle/rules/scatter.hpp>
 #include <cantle/rules/slicing.hpp>
 #include <cantle/rules/softmax.hpp>
@@ -35,6 +40,7 @@ inline rule_registry standard_rules() {
     rules::add_comparison_rules(r);
     rules::add_cast_rules(r);
     rules::add_linear_rules(r);
+    rules::add_grouped_mm_rules(r);
     rules::add_view_rules(r);
     rules::add_slicing_rules(r);
     rules::add_joining_rules(r);
@@ -47,6 +53,10 @@ inline rule_registry standard_rules() {
     rules::add_softmax_rules(r);
     rules::add_attention_rules(r);
     rules::add_normalisation_rules(r);
+    rules::add_batch_norm_rules(r);
+    rules::add_convolution_rules(r);
+    rules::add_pooling_rules(r);
+    rules::add_resampling_rules(r);
     rules::add_embedding_rules(r);
     rules::add_loss_rules(r);
     rules::add_factory_rules(r);
