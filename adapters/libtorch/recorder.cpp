@@ -284,6 +284,12 @@ void recorder::record(c10::OperatorHandle const& handle, op_facts const& facts, 
             forward_of_sequence_[newest - 1].push_back({v, &facts.base_name, recorded});
     };
 
+    if (facts.name == "aten::_to_copy" && arguments[0].toTensor().is_cpu() && results[0].is_meta() &&
+        results[0].scalar_type() == arguments[0].toTensor().scalar_type()) {
+        remember(results[0], operand(arguments[0].toTensor(), facts));  // a constant is where the graph runs
+        return;
+    }
+
     std::optional<value_ref> known;
     bool anything_new = false;
     for (auto const& t : results) {
