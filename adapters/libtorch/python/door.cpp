@@ -7,6 +7,7 @@
 // RuntimeError of PyTorch with the same text, because PyTorch keeps only texts.
 #include <adapters/libtorch/capture.hpp>
 #include <adapters/libtorch/module_scope.hpp>
+#include <adapters/libtorch/replay.hpp>
 
 #include <cantle/base/error.hpp>
 #include <cantle/graph/canonical.hpp>
@@ -20,6 +21,7 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,17 +77,6 @@ void set_origin(training_graph& g, std::string model, std::string recipe, std::s
     g.origin = {std::move(model), std::move(recipe), std::move(precision), batch, sequence, std::move(config)};
 }
 
-/// Module path and outputs of every op, for the door's own tests: (op, module path, phase, sizes of the outputs).
-std::vector<std::tuple<std::string, std::string, std::string, std::vector<std::vector<std::int64_t>>>> nodes_of(training_graph const& g) {
-    std::vector<std::tuple<std::string, std::string, std::string, std::vector<std::vector<std::int64_t>>>> all;
-    for (auto const& n : g.nodes) {
-        std::vector<std::vector<std::int64_t>> sizes;
-        for (auto const& m : n.outputs) sizes.push_back(m.sizes);
-        all.emplace_back(n.operation.name, n.module_path, std::string(to_string(n.in_phase)), std::move(sizes));
-    }
-    return all;
-}
-
 }  // namespace
 
 PYBIND11_MODULE(cantle_door, m) {
@@ -98,7 +89,10 @@ PYBIND11_MODULE(cantle_door, m) {
         .def("mixed_precision", [](training_graph& g) { g = cantle::mixed_precision(g); })
         .def("canonicalize", [](training_graph& g) { g = cantle::canonicalize(std::move(g)); })
         .def("validate", [](training_graph const& g) { cantle::validate(g); })
-        .def("nodes", &nodes_of)
+        .def("replay", [](training_graph const& g, std::map<std::string, at::Tensor> const& sources) {
+                 py::gil_scoped_release const released;
+                 return cantle::libtorch::replay(g, sources);
+             }, "Runs the graph on one rank: tensors of all sources by name -> tensors of all sinks by name.")
         .def("write", [](training_graph const& g, std::string const& path) { cantle::write_graph_json(g, path); });
     m.def("capture", &capture, py::arg("parameters"), py::arg("buffers"), py::arg("inputs"), py::arg("targets"), py::arg("run"),
           py::arg("modules"), py::arg("tangent") = false);

@@ -10,44 +10,77 @@ import torch
 import cantle_door
 
 
-def build(entry, overrides, sequence, precision):
-    """(model, integer configuration values): on meta, in training mode, every dropout 0."""
+class UnknownSize(Exception):
+    """--set names what the configuration does not have as a whole number."""
+
+    def __init__(self, key, known):
+        super().__init__(key)
+        self.key, self.known = key, known
+
+
+def configure(entry, overrides, sequence):
+    """(configuration with every dropout 0 and no cache, names of its sizes): that of the entry, with the given sizes in place."""
     import transformers
 
     values = dict(entry.config)
     config_class = getattr(transformers, entry.config_class)
     config = config_class(**values, use_cache=False)
+    no_sizes = {"chunk_size_feed_forward", "pretraining_tp"}
+    sizes = [key for key, value in config.to_dict().items()
+             if type(value) is int and not key.endswith("token_id") and key not in no_sizes]
     for key, value in overrides:
-        if not isinstance(getattr(config, key, None), int):
-            raise KeyError(key)
+        if key not in sizes:
+            raise UnknownSize(key, sizes)
         values[key] = value
     if entry.positions:
-        values[entry.positions] = max(getattr(config, entry.positions), sequence + entry.reserved_positions)
-    silent = {key: 0.0 for key in config.to_dict() if "drop" in key and isinstance(getattr(config, key), (int, float))}
-    config = config_class(**{**values, **silent}, use_cache=False)
+        values[entry.positions] = max(values.get(entry.positions, getattr(config, entry.positions)), sequence + entry.reserved_positions)
+    silent = {key: 0.0 for key, value in config.to_dict().items() if "drop" in key and type(value) in (int, float)}
+    return config_class(**{**values, **silent}, use_cache=False), sizes
+
+
+def build(entry, config, dtype, device="meta"):
+    """The model in training mode, with the attention that transformers would take by itself: scaled_dot_product_attention where the class
+    supports it, else the class's own."""
+    import transformers
+
     model_class = getattr(transformers, entry.model_class)
-    with torch.device("meta"):
-        model = model_class._from_config(config, dtype=torch.bfloat16 if precision == "bf16" else torch.float32,
-                                         attn_implementation="sdpa" if model_class._supports_sdpa else "eager")
-    model.train()
-    return model, sorted((key, int(value)) for key, value in values.items() if isinstance(value, int))
+    with torch.device(device):
+        model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa" if model_class._supports_sdpa else "eager")
+    return model.train()
 
 
-def capture(model, entry, batch, sequence):
-    """The graph of forward, mean cross-entropy and backward. Targets are what the logits are compared with: tokens shifted already."""
-    modules = [(id(module), path) for path, module in model.named_modules()]
-    tokens = lambda: torch.empty((batch, sequence), dtype=torch.long, device="meta")
-    names = ["input_ids", "decoder_input_ids"] if entry.decoder else ["input_ids"]
+def input_names(entry):
+    return ["input_ids", "decoder_input_ids"] if entry.decoder else ["input_ids"]
+
+
+def logits_of(model, entry, inputs):
+    return model(**dict(zip(input_names(entry), inputs)), return_dict=True).logits
+
+
+def loss_of(model, entry, inputs, target):
+    """Mean cross-entropy, as cantle's own models have it: the target is what the logits are compared with, shifted already."""
+    return torch.nn.functional.cross_entropy(logits_of(model, entry, inputs).float().flatten(0, -2), target.flatten())
+
+
+def capture(model, entry, batch, sequence, recipe="train"):
+    """The graph of forward, loss and backward. Recipe table3 ends at the logits, with a tangent for them."""
+    train = recipe == "train"
+
+    def tokens():
+        return torch.empty((batch, sequence), dtype=torch.long, device="meta")
 
     def run(inputs, targets):
-        logits = model(**dict(zip(names, inputs)), return_dict=True).logits
-        return torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), targets[0].flatten())
+        return loss_of(model, entry, inputs, targets[0]) if train else logits_of(model, entry, inputs)
 
+    return capture_module(model, [(name, tokens()) for name in input_names(entry)], [("target", tokens())] if train else [], run, not train)
+
+
+def capture_module(model, inputs, targets, run, tangent=False):
+    """The graph of run(inputs, targets), which calls the torch.nn.Module `model`."""
     with numbers_kept_on_meta(), nothing_packed(), module_paths():
         return cantle_door.capture(parameters=list(model.named_parameters(remove_duplicate=False)),
-                                   buffers=list(model.named_buffers(remove_duplicate=False)),
-                                   inputs=[(name, tokens()) for name in names], targets=[("target", tokens())],
-                                   run=run, modules=modules)
+                                   buffers=list(model.named_buffers(remove_duplicate=False)), inputs=inputs, targets=targets, run=run,
+                                   modules=[(id(module), path) for path, module in model.named_modules()], tangent=tangent)
 
 
 @contextlib.contextmanager

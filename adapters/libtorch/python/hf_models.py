@@ -5,6 +5,8 @@ A model is its configuration: no weights and no hub. What is not named has the d
 To add a model: one entry of MODELS."""
 from dataclasses import dataclass, field
 
+TRANSFORMERS_VERSION = "5.24.0"        # what ./dev installs
+
 
 @dataclass(frozen=True)
 class Model:

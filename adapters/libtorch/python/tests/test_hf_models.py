@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Hugging Face models through the door, small: the captured graph, run on one rank, is the model's own loss and gradients."""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(os.environ["CANTLE_BIN_DIR"]) / "cantle_python"))
+import torch
+import hf_capture
+from hf_models import MODELS
+
+# Few layers and narrow, odd where the model is odd. A key of no model's configuration would be refused.
+SMALL = {
+    "bloom-560m": [("hidden_size", 48), ("n_layer", 2), ("n_head", 3), ("vocab_size", 101)],
+    "stablelm-2-1.6b": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("num_key_value_heads", 4),
+                        ("intermediate_size", 96), ("vocab_size", 101)],
+    "phi-1": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("intermediate_size", 96), ("vocab_size", 101)],
+    "gpt-neo-2.7b": [("hidden_size", 48), ("num_heads", 3), ("window_size", 4), ("vocab_size", 101)],
+    "falcon-7b": [("hidden_size", 80), ("num_hidden_layers", 2), ("num_attention_heads", 5), ("vocab_size", 101)],
+    "pythia-160m": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("intermediate_size", 96),
+                    ("vocab_size", 101)],
+    "distilbert": [("dim", 48), ("n_layers", 2), ("n_heads", 3), ("hidden_dim", 80), ("vocab_size", 101)],
+    "bert-base": [("hidden_size", 48), ("num_hidden_layers", 2), ("num_attention_heads", 3), ("intermediate_size", 80),
+                  ("vocab_size", 101)],
+    "roberta-base": [("hidden_size", 48), ("num_hidden_layers", 2), ("num_attention_heads", 3), ("intermediate_size", 80),
+                     ("vocab_size", 101)],
+    "gpt2": [("n_embd", 48), ("n_layer", 2), ("n_head", 3), ("vocab_size", 101)],
+    "t5-small": [("d_model", 48), ("d_kv", 16), ("d_ff", 80), ("num_layers", 2), ("num_decoder_layers", 2), ("num_heads", 3),
+                 ("vocab_size", 101)],
+    "gpt-j-6b": [("n_embd", 64), ("n_layer", 2), ("n_head", 2), ("rotary_dim", 16), ("vocab_size", 101)],
+    "opt-1.3b": [("hidden_size", 48), ("num_hidden_layers", 2), ("num_attention_heads", 3), ("ffn_dim", 80),
+                 ("word_embed_proj_dim", 48), ("vocab_size", 101)],
+    "qwen2-1.5b": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("num_key_value_heads", 2),
+                   ("intermediate_size", 96), ("vocab_size", 101)],
+    "mistral-7b": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("num_key_value_heads", 2),
+                   ("intermediate_size", 96), ("vocab_size", 101), ("sliding_window", 5)],
+    "mixtral": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("num_key_value_heads", 2),
+                ("intermediate_size", 96), ("vocab_size", 101), ("num_local_experts", 4)],
+}
+BATCH, SEQUENCE = 2, 12
+
+
+def small(name, dtype=torch.float32):
+    entry = MODELS[name]
+    config, _ = hf_capture.configure(entry, SMALL[name], SEQUENCE)
+    return entry, config, hf_capture.capture(hf_capture.build(entry, config, dtype), entry, BATCH, SEQUENCE)
+
+
+def nodes_of(graph):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "graph.json"
+        graph.write(str(path))
+        text = path.read_text()
+    return text, json.loads(text)["nodes"]
+
+
+class HfModelsTest(unittest.TestCase):
+    def check_replay(self, name):
+        entry, config, graph = small(name)
+        torch.manual_seed(20240517)
+        model = hf_capture.build(entry, config, torch.float32, "cpu")
+        with torch.no_grad():
+            for p in model.parameters():
+                p.copy_(torch.randn_like(p) * 0.2)
+        ids = [torch.randint(0, 101, (BATCH, SEQUENCE)) for _ in hf_capture.input_names(entry)]
+        target = torch.randint(0, 101, (BATCH, SEQUENCE))
+        loss = hf_capture.loss_of(model, entry, ids, target)
+        loss.backward()
+        sources = dict(model.named_parameters()) | dict(model.named_buffers()) | {"target": target}
+        sources |= dict(zip(hf_capture.input_names(entry), ids))
+        for form in ("captured", "canonical"):
+            if form == "canonical":
+                graph.canonicalize()
+            graph.validate()
+            sinks = graph.replay({key: value.detach() for key, value in sources.items()})
+            expected = {"loss": loss} | {f"{key}.grad": p.grad for key, p in model.named_parameters() if p.grad is not None}
+            self.assertEqual(sorted(sinks), sorted(expected))
+            for key, value in expected.items():
+                value = value.detach()
+                scale = value.abs().max().item()
+                worst = (sinks[key] - value).abs().max().item()
+                self.assertLessEqual(worst, 2e-5 * scale + 1e-9, f"{name} {form} {key}: {worst} of {scale}")
+
+    def test_every_kind_of_model_is_tried(self):
+        kinds = {entry.model_class for entry in MODELS.values()}
+        self.assertEqual(kinds, {MODELS[name].model_class for name in SMALL})
+
+
+for model_name in SMALL:
+    def test(self, name=model_name):
+        self.check_replay(name)
+    test.__doc__ = f"replay of hf:{model_name} gives the model's own loss and gradients"
+    setattr(HfModelsTest, "test_replay_" + model_name.replace("-", "_").replace(".", "_"), test)
+
+
+if __name__ == "__main__":
+    unittest.main()
