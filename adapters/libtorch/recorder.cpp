@@ -252,11 +252,14 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
     auto const& facts = facts_of(handle);
     auto const count = static_cast<std::ptrdiff_t>(handle.schema().arguments().size());
     std::vector<c10::IValue> const arguments(stack.end() - count, stack.end());
-    if (facts.reads_values || (facts.name == "aten::index.Tensor" && indexes_by_mask(arguments)))
-        throw error(error_code::data_dependent, where(facts),
-                    facts.name == "aten::_local_scalar_dense" ? "the model reads a value of a tensor (.item() or a branch on it)"
-                                                              : "its result depends on the values of a tensor, or the result's shape does",
+    auto const refuse_reading = [&](char const* problem) {
+        throw error(error_code::data_dependent, where(facts), problem,
                     "compute with tensors only: masks (where, masked_fill) instead of branches and of selecting elements");
+    };
+    if (facts.reads_values || (facts.name == "aten::index.Tensor" && indexes_by_mask(arguments)))
+        refuse_reading(facts.name == "aten::_local_scalar_dense"
+                           ? "the model reads a value of a tensor (.item() or a branch on it)"
+                           : "its result depends on the values of a tensor, or the result's shape does");
     if (facts.writes)
         throw error(error_code::capture_failed, where(facts),
                     "it writes into a parameter, a buffer or another tensor from outside of forward",
@@ -264,7 +267,9 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
     try {
         if (auto const* shape = find_shape_function(handle)) (*shape)(stack);
         else handle.redispatchBoxed(below, &stack);
-    } catch (c10::NotImplementedError const&) {
+    } catch (c10::NotImplementedError const& e) {
+        if (std::string_view(e.what_without_backtrace()).find("copy out of meta tensor") != std::string_view::npos)
+            refuse_reading("the model reads a value of a tensor (it copies it to another device: .cpu(), .tolist())");
         throw error(error_code::no_shape_function, where(facts), "PyTorch has no C++ Meta kernel for it, and cantle no shape function",
                     "add one line to the table in adapters/libtorch/shape_functions.cpp");
     } catch (c10::Error const& e) {
