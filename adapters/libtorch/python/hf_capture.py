@@ -4,7 +4,6 @@ import contextlib
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"       # a configuration needs no hub, and nothing may wait for one
-os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 import torch
 import cantle_door
@@ -22,6 +21,7 @@ def configure(entry, overrides, sequence):
     """(configuration with every dropout 0 and no cache, names of its sizes): that of the entry, with the given sizes in place."""
     import transformers
 
+    transformers.logging.set_verbosity_error()  # errors come as exceptions; remarks about token ids are not for a capture
     values = dict(entry.config)
     config_class = getattr(transformers, entry.config_class)
     config = config_class(**values, use_cache=False)

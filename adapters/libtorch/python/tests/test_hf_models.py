@@ -41,6 +41,7 @@ SMALL = {
                 ("intermediate_size", 96), ("vocab_size", 101), ("num_local_experts", 4)],
 }
 BATCH, SEQUENCE = 2, 12
+torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
 
 
 def small(name, dtype=torch.float32):
