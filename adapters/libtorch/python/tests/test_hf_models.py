@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
 """Hugging Face models through the door, small: the captured graph, run on one rank, is the model's own loss and gradients."""
+import collections
+import dataclasses
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -39,6 +42,15 @@ SMALL = {
                    ("intermediate_size", 96), ("vocab_size", 101), ("sliding_window", 5)],
     "mixtral": [("hidden_size", 64), ("num_hidden_layers", 2), ("num_attention_heads", 4), ("num_key_value_heads", 2),
                 ("intermediate_size", 96), ("vocab_size", 101), ("num_local_experts", 4)],
+}
+# Parameters of the models at full size, ties once, as they are known for the published weights (RoBERTa: with its default of two token
+# types; published weights have one).
+PARAMETERS = {
+    "bloom-560m": 559_214_592, "bloom-7b1": 7_069_016_064, "stablelm-2-1.6b": 1_644_515_328, "phi-1": 1_418_270_720,
+    "phi-2": 2_779_683_840, "gpt-neo-2.7b": 2_651_307_520, "falcon-7b": 6_921_720_704, "pythia-6.9b": 6_857_302_016,
+    "pythia-160m": 162_322_944, "distilbert": 66_985_530, "bert-base": 109_514_298, "roberta-base": 124_698_201,
+    "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-xl": 1_557_611_200, "t5-small": 60_506_624, "t5-base": 222_903_552,
+    "gpt-j-6b": 6_050_882_784, "opt-1.3b": 1_315_758_080, "qwen2-1.5b": 1_543_714_304, "mistral-7b": 7_241_732_096,
 }
 BATCH, SEQUENCE = 2, 12
 torch.set_num_threads(1)  # tiny tensors: more threads only wait for each other
@@ -147,6 +159,36 @@ class HfModelsTest(unittest.TestCase):
         graph = hf_capture.capture(hf_capture.build(entry, config, torch.float32), entry, BATCH, SEQUENCE, "table3")
         roles = {n.get("role") for n in nodes_of(graph)[1]}
         self.assertTrue({"output", "tangent"} <= roles and not roles & {"loss", "target"}, roles)
+
+    def test_full_sizes_have_the_known_number_of_parameters(self):
+        self.assertEqual(set(PARAMETERS), set(MODELS) - {"mixtral"})
+        for name, count in PARAMETERS.items():
+            entry = MODELS[name]
+            model = hf_capture.build(entry, hf_capture.configure(entry, [], entry.sequence)[0], torch.bfloat16)
+            self.assertEqual(sum(p.numel() for p in model.parameters()), count, name)
+
+    def test_learned_positions_grow_with_the_sequence(self):
+        for name, rows in (("gpt2", 2000), ("roberta-base", 2002)):
+            config, _ = hf_capture.configure(MODELS[name], [], 2000)
+            self.assertEqual(getattr(config, MODELS[name].positions), rows)
+
+    def test_ops_are_those_of_our_own_gpt2(self):
+        # The same GPT-2 twice: transformers' (weights [in, out], gelu whole as in ours) and examples/models/gpt2.cpp.
+        entry = dataclasses.replace(MODELS["gpt2"], config={"activation_function": "gelu_pytorch_tanh"})
+        config, _ = hf_capture.configure(entry, SMALL["gpt2"], SEQUENCE)
+        ours = hf_capture.capture(hf_capture.build(entry, config, torch.float32), entry, BATCH, SEQUENCE)
+        ours.canonicalize()
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/graph.json"
+            subprocess.run([os.environ["CANTLE"], "capture", "gpt2", "--batch", str(BATCH), "--seq", str(SEQUENCE), "--precision", "fp32",
+                            "--set", "dim=48", "--set", "layers=2", "--set", "heads=3", "--set", "vocab=101", "-o", path],
+                           check=True, stderr=subprocess.DEVNULL)
+            theirs = json.loads(pathlib.Path(path).read_text())["nodes"]
+        count = [collections.Counter(n["op"].split("/")[0] for n in nodes) for nodes in (nodes_of(ours)[1], theirs)]
+        differ = {op: (count[0][op], count[1][op]) for op in {*count[0], *count[1]} if count[0][op] != count[1][op]}
+        positions = {"aten::arange": (1, 0), "aten::add.Scalar": (1, 0), "aten::unsqueeze": (1, 0), "cantle::buffer": (0, 1)}
+        self.assertEqual(differ.pop("aten::t"), (8, 0))  # a transpose in front of each linear with a weight [in, out]
+        self.assertEqual({op: n for op, n in differ.items() if op != "aten::slice.Tensor"}, positions)
 
     def test_every_kind_of_model_is_tried(self):
         kinds = {entry.model_class for entry in MODELS.values()}
