@@ -47,6 +47,11 @@ public:
         rows_.push_back(std::move(row));
         return *this;
     }
+    /// This row and no other, not the all-Replicate one either: a declaration leaves no choice (regions).
+    row_list& only(axis_row row) {
+        rows_.assign(1, std::move(row));
+        return *this;
+    }
     std::size_t operand_count() const { return operands_; }
     std::size_t output_count() const { return outputs_; }
     std::vector<axis_row> take() { return std::move(rows_); }

@@ -75,7 +75,7 @@ private:
         if (n == 1) return descend(axis + 1, s);  // an axis of one rank places nothing (case B11)
         std::span<tensor_meta const> const all(s.metas);
         op_query const local{global_.operation, all.first(global_.operands.size()), all.subspan(global_.operands.size())};
-        for (auto const& row : rules_.rows(local, n)) {
+        for (auto const& row : rows_on_axis(rules_, local, {&mesh_, axis})) {
             check_row(local, row);
             state next = s;
             bool fits = true;

@@ -20,18 +20,33 @@ namespace cantle {
 /// A rule: given the op with metas local to the outer axes and the size of this axis, append rows.
 using axis_rule = std::function<void(op_query const&, std::int64_t axis_size, row_list&)>;
 
+/// A rule of an op whose rows depend on which axis it is (its name), not only on the axis' size.
+using named_axis_rule = std::function<void(op_query const&, axis_context const&, row_list&)>;
+
 class rule_registry {
 public:
     /// Add or replace the rule of an op. `version` goes into the hash: raise it when the rule's meaning changes.
     /// `local`: what a rank runs under a strategy of the rule; by default the op itself.
     void add(std::string op_name, axis_rule rule, local_rule local = run_as_is, int version = 1) {
-        rules_[std::move(op_name)] = {std::move(rule), std::move(local), version};
+        rules_[std::move(op_name)] = {std::move(rule), {}, std::move(local), version};
+    }
+    void add_for_named_axes(std::string op_name, named_axis_rule rule, local_rule local = run_as_is, int version = 1) {
+        rules_[std::move(op_name)] = {{}, std::move(rule), std::move(local), version};
     }
     void add_all(std::vector<std::string> const& op_names, axis_rule const& rule, local_rule const& local = run_as_is, int version = 1) {
         for (auto const& n : op_names) add(n, rule, local, version);
     }
     bool covers(op_query const& q) const { return rules_.count(q.name()) != 0; }
-    /// The rows that the rule lists, unchecked: expand_axes checks each against the op. Precondition: covers(q).
+    bool names_axes(op const& o) const {
+        auto const at = rules_.find(o.name);
+        return at != rules_.end() && at->second.named_rule;
+    }
+    std::vector<axis_row> rows(op_query const& q, axis_context const& a) const {
+        row_list list(q.operands.size(), q.outputs.size());
+        rules_.at(q.name()).named_rule(q, a, list);
+        return list.take();
+    }
+    /// The rows that the rule lists, unchecked: expand_axes checks each against the op. Precondition: covers(q), !names_axes(q).
     std::vector<axis_row> rows(op_query const& q, std::int64_t axis_size) const {
         row_list list(q.operands.size(), q.outputs.size());
         rules_.at(q.name()).rule(q, axis_size, list);
@@ -54,7 +69,7 @@ public:
     }
 
 private:
-    struct entry { axis_rule rule; local_rule local; int version; };
+    struct entry { axis_rule rule; named_axis_rule named_rule; local_rule local; int version; };
     std::map<std::string, entry> rules_;
 };
 

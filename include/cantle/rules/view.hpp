@@ -143,16 +143,47 @@ inline void unsqueeze_rule(op_query const& q, std::int64_t, row_list& rows) {
 /// squeeze in all its forms: sizes tell which dims of size 1 went away.
 inline void squeeze_rule(op_query const& q, std::int64_t n, row_list& rows) { reshape_rule(q, n, rows); }
 
+/// Local sizes stand in "shape" and "stride" too, where an op names them so.
+inline void reshape_local(local_view const& v, local_program& p) {
+    op o = *v.operation;
+    auto const& sizes = v.outputs[0].sizes();
+    set_argument(o, "size", sizes);
+    set_argument(o, "shape", sizes);
+    set_argument(o, "stride", contiguous_strides(sizes));
+    run_whole(std::move(o), v, p);
+}
+/// A dim that is cut down to 1 must stay: ranks reshape.
+inline void squeeze_local(local_view const& v, local_program& p) {
+    run_whole({"aten::reshape", {{"self", operand_slot{0}}, {"shape", v.outputs[0].sizes()}}}, v, p);
+}
+/// A slice over a whole dim has the bounds of the rank's piece.
+inline void slice_local(local_view const& v, local_program& p) {
+    op o = *v.operation;
+    if (v.operands[0].global.sizes == v.outputs[0].global.sizes) {
+        set_argument(o, "start", std::monostate{});
+        set_argument(o, "end", std::monostate{});
+    }
+    run_whole(std::move(o), v, p);
+}
+/// slice_backward and select_backward name the sizes of their output.
+inline void input_sizes_local(local_view const& v, local_program& p) {
+    op o = *v.operation;
+    set_argument(o, "input_sizes", v.outputs[0].sizes());
+    run_whole(std::move(o), v, p);
+}
+
 inline void add_view_rules(rule_registry& r) {
-    r.add_all({"aten::view", "aten::_unsafe_view", "aten::reshape", "aten::_reshape_alias"}, reshape_rule);
-    r.add_all({"aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims"}, squeeze_rule);
+    r.add_all({"aten::view", "aten::_unsafe_view", "aten::reshape", "aten::_reshape_alias"}, reshape_rule, reshape_local);
+    r.add_all({"aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims"}, squeeze_rule, squeeze_local);
     r.add_all({"aten::permute", "aten::transpose.int", "aten::t"}, permute_rule);
     r.add("aten::expand", expand_rule);
     r.add("aten::unsqueeze", unsqueeze_rule);
-    r.add_all({"aten::slice.Tensor", "aten::slice_backward", "aten::cat", "aten::split.Tensor", "aten::split_with_sizes", "aten::narrow"},
-              along_dim_rule());
+    r.add("aten::slice.Tensor", along_dim_rule(), slice_local);
+    r.add("aten::slice_backward", along_dim_rule(), input_sizes_local);
+    r.add_all({"aten::cat", "aten::split.Tensor", "aten::split_with_sizes", "aten::narrow"}, along_dim_rule());
     r.add("aten::select.int", along_dim_rule(true));
-    r.add_all({"aten::select_backward", "aten::stack"}, along_dim_rule(false, true));
+    r.add("aten::select_backward", along_dim_rule(false, true), input_sizes_local);
+    r.add("aten::stack", along_dim_rule(false, true));
 }
 
 }  // namespace cantle::rules
