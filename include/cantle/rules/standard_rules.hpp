@@ -9,6 +9,7 @@
 #include <cantle/rules/normalisation.hpp>
 #include <cantle/rules/pointwise.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/region.hpp>
 #include <cantle/rules/view.hpp>
 
 namespace cantle {
@@ -24,6 +25,7 @@ inline rule_registry standard_rules() {
     rules::add_embedding_rules(r);
     rules::add_loss_rules(r);
     rules::add_factory_rules(r);
+    rules::add_region_rules(r);
     return r;
 }
 
