@@ -136,7 +136,7 @@ void add_inner(region_collective const& c, axis_context const& a, axis_row& row,
 namespace rules {
 
 inline void region_rule(op_query const& q, axis_context const& a, row_list& rows) {
-    detail::region_declaration const d(*q.operation, q.operands.size(), q.outputs.size());
+    cantle::detail::region_declaration const d(*q.operation, q.operands.size(), q.outputs.size());
     d.require_axes(*a.mesh);
     axis_row row;
     for (std::size_t i = 0; i < q.operands.size(); ++i) {
@@ -148,14 +148,14 @@ inline void region_rule(op_query const& q, axis_context const& a, row_list& rows
         d.require_fit(row.outputs.back(), q.outputs[i], d.outputs[i].which, a);
     }
     for (auto const& c : d.collectives)
-        detail::add_inner(c, a, row, [](auto const& what) { return std::optional(std::pair(what.output, what.index)); });
+        cantle::detail::add_inner(c, a, row, [](auto const& what) { return std::optional(std::pair(what.output, what.index)); });
     rows.only(std::move(row));
 }
 
 inline void region_backward_rule(op_query const& q, axis_context const& a, row_list& rows) {
     auto const grad_of = q.operation->get<std::vector<std::int64_t>>("grad_of", {});
     auto const gradient_of = q.operation->get<std::vector<std::int64_t>>("gradient_of", {});
-    detail::region_declaration const d(*q.operation, q.operands.size() - std::min(q.operands.size(), grad_of.size()), std::nullopt);
+    cantle::detail::region_declaration const d(*q.operation, q.operands.size() - std::min(q.operands.size(), grad_of.size()), std::nullopt);
     d.require_axes(*a.mesh);
     auto const check = [&](std::vector<std::int64_t> const& which, std::size_t count) {
         for (auto i : which)
@@ -183,7 +183,7 @@ inline void region_backward_rule(op_query const& q, axis_context const& a, row_l
         return at == list.end() ? std::nullopt : std::optional(static_cast<std::size_t>(at - list.begin()));
     };
     using port = std::optional<std::pair<bool, std::size_t>>;
-    auto const gradient_port = [&](detail::region_collective const& c) -> port {
+    auto const gradient_port = [&](cantle::detail::region_collective const& c) -> port {
         auto const at = c.output ? position(grad_of, c.index) : position(gradient_of, c.index);
         return at ? port(std::pair(!c.output, *at)) : std::nullopt;
     };
@@ -192,11 +192,11 @@ inline void region_backward_rule(op_query const& q, axis_context const& a, row_l
             auto turned = *c;
             if (c->kind == collective_kind::all_gather) turned.kind = collective_kind::reduce_scatter;
             if (c->kind == collective_kind::reduce_scatter) turned.kind = collective_kind::all_gather;
-            detail::add_inner(turned, a, row, gradient_port);
+            cantle::detail::add_inner(turned, a, row, gradient_port);
         }
     } else {
         for (auto const& c : d.backward_collectives)
-            detail::add_inner(c, a, row, [&](detail::region_collective const& what) -> port {
+            cantle::detail::add_inner(c, a, row, [&](cantle::detail::region_collective const& what) -> port {
                 if (what.gradient) return gradient_port(what);
                 return what.output ? std::nullopt : port(std::pair(false, grad_of.size() + what.index));
             });
