@@ -176,7 +176,7 @@ struct region_function : torch::autograd::Function<region_function> {
 std::vector<at::Tensor> region(region_spec const& spec, std::vector<at::Tensor> const& inputs) {
     auto const& o = spec.options;
     if (o.name.empty()) refuse(o, "it has no name", "name it: equal names mean equal regions");
-    if (!spec.reference) refuse(o, "it has no reference function", "give the dense computation, of which replays and runs on one device live");
+    if (!spec.reference) refuse(o, "it has no reference function", "give the dense computation on one device");
     if (inputs.size() != o.inputs.size())
         refuse(o, "it gets " + std::to_string(inputs.size()) + " tensors and declares placements of " + std::to_string(o.inputs.size()),
                "give one text per input");

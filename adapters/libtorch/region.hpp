@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Regions in a model: a part that its author runs in parallel by hand (expert dispatch, ring attention). Capture keeps it as one op with one
-// backward; planning gives it the declared placements and no others (docs/regions.md).
+// Regions in a model: a part that its author runs in parallel by hand (expert dispatch, ring attention). Capture keeps it as one op with
+// one backward; planning gives it the declared placements and no others (docs/regions.md).
 //
 //     auto const out = cantle::libtorch::region(spec, {tokens, ids, weight})[0];
 //
@@ -20,8 +20,8 @@ using region_computation = std::function<std::vector<at::Tensor>(std::vector<at:
 
 struct region_spec {
     region_options options;
-    /// The dense computation on one device. It depends on its arguments alone: a replay knows the region by its name, and the last spec that
-    /// was used under a name is the one meant.
+    /// The dense computation on one device. It depends on its arguments alone: a replay knows the region by its name, and the last spec
+    /// that was used under a name is the one meant.
     region_computation reference;
     /// Makes tensors (on meta) of the outputs' sizes and types. Empty: `reference` is run on meta.
     region_computation shapes{};

@@ -11,10 +11,10 @@ namespace cantle_models {
 struct decoder_config {
     std::int64_t dim, layers, heads, kv_heads, head_dim, ffn, vocab, sequence;
     bool head_norm = false;       ///< RMSNorm over head_dim of every query and key head
-    std::int64_t window = 0;      ///< above 0: a query sees its own and the window - 1 positions before, except in every full_every-th layer
+    std::int64_t window = 0;      ///< above 0: a query sees its own and the window - 1 positions before; not in every full_every-th layer
     std::int64_t full_every = 1;
-    /// Attention is the region "ring_attention". By axis name: cp cuts the sequence and passes keys and values round a ring, tp cuts the heads,
-    /// every other axis cuts the batch; a mesh need not have cp or tp.
+    /// Attention is the region "ring_attention". By axis name: cp cuts the sequence and passes keys and values round a ring, tp cuts the
+    /// heads, every other axis cuts the batch; a mesh need not have cp or tp.
     bool ring = false;
     double theta = 1e6, eps = 1e-6;
 };

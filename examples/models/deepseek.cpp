@@ -26,6 +26,7 @@ tensors all_experts(tensors const& in) {
     return {sum};
 }
 
+// [experts]
 /// Tokens are cut over all axes; each travels to its experts along ep and back.
 cantle::libtorch::region_spec expert_region(deepseek_config const& c) {
     std::string const tokens = "*=S0", weights = "ep?=S0, *=R", top = std::to_string(c.top);
@@ -39,6 +40,7 @@ cantle::libtorch::region_spec expert_region(deepseek_config const& c) {
     spec.shapes = [](tensors const& in) { return tensors{at::empty_like(in[0])}; };
     return spec;
 }
+// [/experts]
 
 }  // namespace
 
