@@ -32,6 +32,7 @@ enum class error_code : int {
     op_without_rule = 401,      ///< ops that no rule covers (all of them at once)
     bad_rule = 402,             ///< a rule returns rows that do not fit its op
     no_strategy = 403,          ///< a rule exists, but no row is applicable
+    bad_region = 404,           ///< a region's declaration does not parse or does not fit its tensors
     // 5xx: constraints and solving
     unsatisfiable_constraint = 501, ///< no strategy satisfies a constraint
     unknown_tensor = 502,       ///< a constraint names a tensor that the graph does not have

@@ -26,6 +26,8 @@ enum class work_kind : std::uint8_t {
     convolution,
     convolution_backward,
     lookup,               ///< reads only those rows of its first argument that it writes
+    declared,             ///< a region: argument flops_per_element times the elements of its output 0
+    declared_backward,    ///< twice that, for the gradient of output 0, which is its operand 0
 };
 
 struct work_row {
@@ -104,6 +106,8 @@ inline constexpr std::array work_rows = std::to_array<work_row>({
     {"cantle::linear_grad_weight", work_kind::leading_contraction, "grad"},
     {"cantle::output", work_kind::free},
     {"cantle::parameter", work_kind::free},
+    {"cantle::region", work_kind::declared},
+    {"cantle::region_backward", work_kind::declared_backward},
     {"cantle::relay", work_kind::free},
     {"cantle::sdpa", work_kind::attention},
     {"cantle::sdpa_backward", work_kind::attention_backward},
@@ -206,8 +210,21 @@ inline double count_flops(op_query const& q, work_row const& row, causal_count c
             double const pairs = detail::attention_pairs(q, query, key, causal);
             return row.kind == work_kind::attention ? 2.0 * pairs * (e + ev) : 2.0 * pairs * (3 * e + 2 * ev);
         }
+        case work_kind::declared:
+        case work_kind::declared_backward: {
+            bool const backward = row.kind == work_kind::declared_backward;
+            auto const counted = backward ? q.operands : q.outputs;
+            double const elements = counted.empty() ? 0.0 : static_cast<double>(counted[0].elements());
+            return (backward ? 2.0 : 1.0) * q.operation->get<double>("flops_per_element", 0.0) * elements;
+        }
         default: return 0.0;
     }
+}
+/// The type whose arithmetic rate an op with flops runs at.
+inline dtype work_type(op_query const& q, work_row const& row) {
+    if (row.kind == work_kind::declared) return q.outputs[0].type;
+    if (row.kind == work_kind::declared_backward) return q.operands[0].type;
+    return q.operands[*q.operation->slot(row.argument.empty() ? "query" : row.argument)].type;
 }
 inline double count_flops(op_query const& q, causal_count causal = causal_count::full) {
     return count_flops(q, find_work(q.name()), causal);

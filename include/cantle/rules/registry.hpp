@@ -96,9 +96,11 @@ public:
         h.add("cantle-rules-1").add(rules_.size());
         for (auto const& [name, entry] : rules_) h.add(name).add(entry.version);
     }
+    /// Ops whose rules state mathematics, which the oracle can try; not those whose rows users declare.
     std::vector<std::string> op_names() const {
         std::vector<std::string> names;
-        for (auto const& [name, entry] : rules_) names.push_back(name);
+        for (auto const& [name, entry] : rules_)
+            if (entry.rule) names.push_back(name);
         return names;
     }
 

@@ -23,6 +23,7 @@
 #include <cantle/rules/pooling.hpp>
 #include <cantle/rules/random.hpp>
 #include <cantle/rules/reduction.hpp>
+#include <cantle/rules/region.hpp>
 #include <cantle/rules/resampling.hpp>
 #include <cantle/rules/scatter.hpp>
 #include <cantle/rules/slicing.hpp>
@@ -63,6 +64,7 @@ inline rule_registry standard_rules() {
     rules::add_triangle_rules(r);
     rules::add_random_rules(r);
     rules::add_optimizer_rules(r);
+    rules::add_region_rules(r);
     return r;
 }
 
