@@ -3,9 +3,9 @@
 // Prints medians over the runs, seconds per stage, the ratio of the two meshes and the process' peak memory.
 // Rival: the published system, 25 s (1-D) to 233 s (4-D) for the same model (shared/facts/paper.md), on its own machine.
 #include <adapters/libtorch/capture_models.hpp>
+#include <cantle/base/peak_memory.hpp>
 #include <cantle/cantle.hpp>
 
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -71,7 +71,5 @@ int main(int argc, char** argv) {
         totals.push_back(median(total));
     }
     std::printf("ratio of totals 4x8 / 8: %.2f\n", totals[1] / totals[0]);
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    std::printf("peak memory of the process, LibTorch included: %.1f MB\n", static_cast<double>(usage.ru_maxrss) / 1024.0);
+    std::printf("peak memory of the process, LibTorch included: %.1f MB\n", static_cast<double>(peak_memory().count) / (1 << 20));
 }

@@ -4,6 +4,7 @@
 #include <adapters/cli/input.hpp>
 #include <adapters/cli/output_files.hpp>
 
+#include <cantle/base/peak_memory.hpp>
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/plan/plan_json.hpp>
 #include <cantle/planner.hpp>
@@ -12,7 +13,6 @@
 #include <cantle/report/table.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -24,21 +24,6 @@
 
 namespace cantle::cli {
 namespace {
-
-/// Most memory of this process so far, bytes; 0 where it cannot be found out. Linux says it in VmHWM; getrusage, the fallback, counts what
-/// the parent held when it forked as well.
-std::int64_t peak_bytes() {
-    if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
-        char line[256];
-        long long kib = 0;
-        while (std::fgets(line, sizeof line, file))
-            if (std::sscanf(line, "VmHWM: %lld kB", &kib) == 1) break;
-        std::fclose(file);
-        if (kib > 0) return kib * 1024;
-    }
-    rusage usage{};
-    return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::int64_t>(usage.ru_maxrss) * 1024 : 0;
-}
 
 /// One line on stderr that is overwritten; silent unless stderr is a terminal.
 class progress_line {
@@ -144,6 +129,9 @@ std::vector<reported_option> options_of(plan_command const& c, plan_options cons
     list.push_back({"gap to stop at", shortest(o.relative_gap) + (o.relative_gap == 0 ? ", go on to the optimum" : ""), !c.gap});
     list.push_back({"most sweeps", std::to_string(o.max_sweeps), !c.max_sweeps});
     for (auto const& cost : c.cost) list.push_back({"cost", cost, false});
+    list.push_back({"uneven shards", o.uneven ? "allowed" : "off", !o.uneven});
+    list.push_back({"ops without a rule", o.fallback == rule_fallback::none ? "an error" : "whole on every rank",
+                    o.fallback == rule_fallback::none});
     if (c.cost.empty()) list.push_back({"cost", "standard (roofline compute, alpha-beta collectives)", true});
     return list;
 }
@@ -170,6 +158,10 @@ void run(plan_command const& c) {
     std::string outputs_note;
     options.boundary = boundary_of(c, mesh, graph, outputs_note);
     options.clustering = c.clustering;
+    options.uneven = c.uneven;
+    if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
+    else if (c.fallback != "none")
+        throw bad_option("--fallback '" + c.fallback + "'", "there is no such fallback", "use none or replicate");
     options.tie_break = c.tie_break.value_or(options.tie_break);
     options.relative_gap = c.gap.value_or(options.relative_gap);
     if (c.max_sweeps) {
@@ -211,7 +203,7 @@ void run(plan_command const& c) {
     report.seconds = {clock.stages()[0]};
     for (auto const& s : statistics.clock.stages()) report.seconds.push_back(s);
     report.seconds.push_back(clock.stages()[1]);
-    report.peak_bytes = peak_bytes();
+    report.peak_bytes = peak_memory().count;
     report.options = options_of(c, options, outputs_note);
     auto const text = c.json ? report_json(report) : report_text(report);
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -114,7 +114,10 @@ std::tuple<Tensor, Tensor> sdpa_meta(Tensor const& query, Tensor const& key, Ten
     TORCH_CHECK(key.size(0) == b && value.size(0) == b && key.size(2) == value.size(2) && key.size(3) == query.size(3) &&
                     key.size(1) == value.size(1) && (enable_gqa ? h % key.size(1) == 0 : h == key.size(1)),
                 "sdpa: shapes ", query.sizes(), ", ", key.sizes(), " and ", value.sizes(), " do not fit");
-    return {heads_meta(b, h, s, value.size(3), query.scalar_type()),
+    // As the kernels: the output lies as the query does, [B, S, H, E] or [B, H, S, E] in memory.
+    bool const as_query = value.size(3) == query.size(3) && query.is_non_overlapping_and_dense();
+    return {as_query ? Tensor(at::detail::empty_strided_meta(query.sizes(), query.strides(), query.scalar_type()))
+                     : heads_meta(b, h, s, value.size(3), query.scalar_type()),
             Tensor(at::detail::empty_strided_meta({b, h, s}, {s * h, 1, h}, statistics_type(query)))};
 }
 

@@ -1,178 +1,123 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <adapters/libtorch/rank_play.hpp>
 
-#include <adapters/libtorch/call_op.hpp>
+#include <adapters/libtorch/kernel_guard.hpp>
+
+#include <cantle/base/error.hpp>
 
 #include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace cantle::libtorch {
 namespace {
 
-using tensors = std::vector<at::Tensor>;
-using ranks = std::vector<tensors>;
-
-void set(op& o, std::string_view name, argument_value value) {
-    for (auto& a : o.arguments)
-        if (a.name == name) a.value = std::move(value);
-}
-at::Tensor const& argument(op const& o, tensors const& operands, std::string_view name) { return operands.at(o.slot(name).value()); }
-
-/// Number of inner reductions of that kind on that output.
-std::size_t reductions_on(axis_row const& row, std::uint32_t output, reduction kind) {
-    return static_cast<std::size_t>(
-        std::count(row.inner.begin(), row.inner.end(), inner_collective{collective_kind::all_reduce, kind, true, output}));
-}
-/// All ranks get the reduction of all, if `happens`.
-void all_reduce(tensors& by_rank, reduction kind, bool happens) {
-    if (!happens) return;
-    auto const all = at::stack(by_rank);
-    auto const result = kind == reduction::max ? all.amax(0) : all.sum(0);
-    for (auto& t : by_rank) t = result;
+bool same_shape(local_step const& a, local_step const& b) {
+    return a.call.name == b.call.name && a.inputs == b.inputs && a.outputs == b.outputs && a.axis == b.axis && a.reduce == b.reduce;
 }
 
-/// A rank's rows of a table that is cut along its rows: indices local to the rank, and which of them are its own.
-struct own_rows {
-    at::Tensor indices, mine;
-};
-own_rows rows_of(at::Tensor const& indices, std::int64_t rank, std::int64_t rows) {
-    auto const local = indices - rank * rows;
-    auto const mine = at::logical_and(local >= 0, local < rows);
-    return {at::where(mine, local, at::zeros_like(local)), mine};
-}
-
-/// weight[V/n, D] S(0): foreign rows give zero.
-ranks masked_embedding(op const& o, ranks const& in) {
-    ranks out;
-    for (std::size_t r = 0; r < in.size(); ++r) {
-        auto const& weight = argument(o, in[r], "weight");
-        auto const own = rows_of(argument(o, in[r], "indices"), static_cast<std::int64_t>(r), weight.size(0));
-        auto local = in[r];
-        local[o.slot("indices").value()] = own.indices;
-        auto call = o;
-        set(call, "padding_idx", std::int64_t{-1});  // has no part in forward
-        out.push_back({call_op(call, local)[0] * own.mine.unsqueeze(-1).to(weight.scalar_type())});
-    }
-    return out;
-}
-
-/// The gradient of a table cut along its rows: a rank keeps the tokens that are its own.
-ranks masked_embedding_backward(op const& o, ranks const& in) {
-    ranks out;
-    auto const rows = o.get<std::int64_t>("num_weights", 0) / static_cast<std::int64_t>(in.size());
-    auto const padding = o.get<std::int64_t>("padding_idx", -1);
-    for (std::size_t r = 0; r < in.size(); ++r) {
-        auto const rank = static_cast<std::int64_t>(r);
-        auto const& grad = argument(o, in[r], "grad_output");
-        auto const own = rows_of(argument(o, in[r], "indices"), rank, rows);
-        auto const mine = own.mine.reshape({-1});
-        auto local = in[r];
-        local[o.slot("grad_output").value()] = grad.reshape({-1, grad.size(-1)}).index({mine});
-        local[o.slot("indices").value()] = own.indices.reshape({-1}).index({mine});
-        auto call = o;
-        set(call, "num_weights", rows);
-        set(call, "padding_idx", padding >= rank * rows && padding < (rank + 1) * rows ? padding - rank * rows : std::int64_t{-1});
-        out.push_back(call_op(call, local));
-    }
-    return out;
-}
-
-/// Tokens cut: the mean divides by the count of all ranks, whether or not a rank has any target that counts.
-ranks cross_entropy_over_tokens(op const& o, axis_row const& row, ranks const& in) {
-    auto const how = o.get<std::string>("reduction", "mean");
-    auto call = o;
-    if (how == "mean") set(call, "reduction", std::string("sum"));
-    ranks out;
-    tensors counts;
-    for (auto const& operands : in) {
-        out.push_back(call_op(call, operands));
-        counts.push_back(out.back()[2]);
-    }
-    all_reduce(counts, reduction::sum, reductions_on(row, 2, reduction::sum) == 1);
-    for (std::size_t r = 0; r < out.size(); ++r) {
-        out[r][2] = counts[r];
-        if (how == "mean") out[r][0] = out[r][0] / counts[r];
-    }
-    return out;
-}
-
-/// Vocabulary cut: three reductions over [...]. A row that does not declare one does not get it.
-ranks cross_entropy_over_vocabulary(op const& o, axis_row const& row, ranks const& in) {
-    auto const ignore = o.get<std::int64_t>("ignore_index", -100);
-    auto const how = o.get<std::string>("reduction", "mean");
-    auto const type = argument(o, in[0], "logits").scalar_type();
-    tensors maximum, sum, picked;
-    for (auto const& operands : in) maximum.push_back(argument(o, operands, "logits").amax({-1}));
-    all_reduce(maximum, reduction::max, reductions_on(row, 1, reduction::max) >= 1);
-    for (std::size_t r = 0; r < in.size(); ++r) {
-        auto const& logits = argument(o, in[r], "logits");
-        auto const own = rows_of(argument(o, in[r], "target"), static_cast<std::int64_t>(r), logits.size(-1));
-        sum.push_back((logits - maximum[r].unsqueeze(-1)).exp().sum({-1}));
-        picked.push_back(logits.gather(-1, own.indices.unsqueeze(-1)).squeeze(-1) * own.mine.to(type));
-    }
-    all_reduce(sum, reduction::sum, reductions_on(row, 1, reduction::sum) >= 1);
-    all_reduce(picked, reduction::sum, reductions_on(row, 1, reduction::sum) >= 2);
-    ranks out;
-    for (std::size_t r = 0; r < in.size(); ++r) {
-        auto const counts = (argument(o, in[r], "target") != ignore).to(type);
-        auto const logsumexp = maximum[r] + sum[r].log();
-        auto const loss = (logsumexp - picked[r]) * counts;
-        auto const total = how == "none" ? at::zeros({}, type) : counts.sum();
-        out.push_back({how == "none" ? loss : how == "sum" ? loss.sum() : loss.sum() / total, logsumexp, total});
-    }
-    return out;
-}
-
-/// The gradient of a rank's share of the vocabulary: softmax from the global logsumexp, less 1 at the target if it is the rank's own.
-ranks masked_cross_entropy_backward(op const& o, ranks const& in) {
-    ranks out;
-    for (std::size_t r = 0; r < in.size(); ++r) {
-        auto const& logits = argument(o, in[r], "logits");
-        auto const& target = argument(o, in[r], "target");
-        auto const own = rows_of(target, static_cast<std::int64_t>(r), logits.size(-1));
-        auto const softmax = (logits - argument(o, in[r], "logsumexp").unsqueeze(-1)).exp();
-        auto const hit = at::zeros_like(logits).scatter(-1, own.indices.unsqueeze(-1), own.mine.unsqueeze(-1).to(logits.scalar_type()));
-        auto scale = argument(o, in[r], "grad");
-        if (o.get<std::string>("reduction", "mean") == "mean") scale = scale / argument(o, in[r], "total_weight");
-        auto const counts = (target != o.get<std::int64_t>("ignore_index", -100)).to(logits.scalar_type());
-        out.push_back({(softmax - hit) * (scale * counts).unsqueeze(-1)});
-    }
-    return out;
+port_view view_of(tensor_meta const& t, layout const& l, device_mesh const& mesh, std::int64_t rank) {
+    return {t, t.defined ? piece_of(l, mesh, t.sizes, rank) : local_piece{}, &l};
 }
 
 }  // namespace
 
-op localised(op const& operation, op_query const& global, std::vector<shape> const& local) {
-    op o = operation;
-    auto const is = [&o](std::string_view prefix) { return o.name.rfind(prefix, 0) == 0; };
-    if (is("aten::squeeze")) return {"aten::reshape", {{"self", operand_slot{0}}, {"shape", local[0]}}};
-    if (is("aten::slice.Tensor") && global.operands[0].sizes == global.outputs[0].sizes) {
-        set(o, "start", std::monostate{});
-        set(o, "end", std::monostate{});
+rank_play::rank_play(op_query const& global, std::vector<layout> const& layouts, device_mesh const& mesh, local_rule const& rule)
+    : mesh_(&mesh), operands_(global.operands.size()), outputs_(global.outputs.size()) {
+    auto const fail = [&](std::string const& why) {
+        return error(error_code::bad_rule, "local program of " + global.name(), why, "mend the local rule");
+    };
+    for (std::int64_t rank = 0; rank < mesh.device_count(); ++rank) {
+        local_view v;
+        v.operation = global.operation;
+        v.mesh_dims = mesh.dims();
+        for (std::size_t i = 0; i < operands_; ++i) v.operands.push_back(view_of(global.operands[i], layouts[i], mesh, rank));
+        for (std::size_t o = 0; o < outputs_; ++o) v.outputs.push_back(view_of(global.outputs[o], layouts[operands_ + o], mesh, rank));
+        rule(v, programs_.emplace_back(operands_));
+        if (programs_.back().results().size() != outputs_) throw fail("it returns another number of outputs than the op");
     }
-    if (o.name == "aten::slice_backward" || o.name == "aten::select_backward") set(o, "input_sizes", local[0]);
-    if (o.name == "aten::_reshape_alias") set(o, "stride", contiguous_strides(local[0]));
-    if (o.name == "aten::reshape") set(o, "shape", local[0]);
-    set(o, "size", local[0]);  // views, expand, factories; no other op names an argument so
-    return o;
+    auto const& first = programs_[0];
+    for (auto const& p : programs_) {
+        bool same = p.steps().size() == first.steps().size() && p.results() == first.results();
+        for (std::size_t s = 0; same && s < p.steps().size(); ++s) same = same_shape(p.steps()[s], first.steps()[s]);
+        if (!same) throw fail("the ranks run different steps");
+    }
+    for (std::size_t s = 0; s < first.steps().size(); ++s) {
+        step_of_ranks step;
+        step.first = &first.steps()[s];
+        if (!step.first->is_all_reduce())
+            for (std::size_t r = 0; r < programs_.size(); ++r) {
+                auto const& call = programs_[r].steps()[s].call;
+                std::size_t like = 0;
+                while (like < r && !(programs_[like].steps()[s].call == call)) ++like;
+                step.callers.push_back(like < r ? step.callers[like] : std::make_shared<op_caller const>(call));
+            }
+        else if (step.first->axis >= mesh.dims()) throw fail("an all_reduce names an axis that the mesh does not have");
+        steps_.push_back(std::move(step));
+    }
 }
 
-ranks play_ranks(op const& o, op_query const& global, axis_row const& row, ranks const& in, std::vector<shape> const& local) {
-    if (row.masked && o.name == "aten::embedding") return masked_embedding(o, in);
-    if (row.masked && o.name == "aten::embedding_dense_backward") return masked_embedding_backward(o, in);
-    if (row.masked && o.name == "cantle::cross_entropy") return cross_entropy_over_vocabulary(o, row, in);
-    if (row.masked && o.name == "cantle::cross_entropy_backward") return masked_cross_entropy_backward(o, in);
-    if (!row.inner.empty() && o.name == "cantle::cross_entropy") return cross_entropy_over_tokens(o, row, in);
-    auto const call = localised(o, global, local);
-    ranks out;
-    for (auto const& operands : in) out.push_back(call_op(call, operands));
-    return out;
+bool rank_play::same_as(rank_play const& other) const {
+    if (programs_.size() != other.programs_.size() || steps_.size() != other.steps_.size()) return false;
+    for (std::size_t r = 0; r < programs_.size(); ++r) {
+        auto const &a = programs_[r], &b = other.programs_[r];
+        if (a.results() != b.results()) return false;
+        for (std::size_t s = 0; s < steps_.size(); ++s)
+            if (!same_shape(a.steps()[s], b.steps()[s]) || !(a.steps()[s].call == b.steps()[s].call)) return false;
+    }
+    return true;
+}
+
+rank_tensors rank_play::all_reduce(rank_tensors const& values, local_step const& step) const {
+    auto const n = mesh_->size(step.axis), stride = mesh_->stride(step.axis);
+    rank_tensors reduced(values.size());
+    for (std::int64_t rank = 0; rank < mesh_->device_count(); ++rank) {
+        if (mesh_->coordinate(rank, step.axis) != 0) continue;
+        rank_tensors group;
+        for (std::int64_t k = 0; k < n; ++k) group.push_back(values[static_cast<std::size_t>(rank + k * stride)]);
+        auto const all = at::stack(group);
+        auto const sum = [&] { return all.sum(at::IntArrayRef{0}, false, all.scalar_type()); };
+        at::Tensor result;
+        switch (step.reduce) {
+            case reduction::sum: result = sum(); break;
+            case reduction::avg: result = at::div(sum(), n); break;
+            case reduction::max: result = all.amax(at::IntArrayRef{0}); break;
+            case reduction::min: result = all.amin(at::IntArrayRef{0}); break;
+        }
+        for (std::int64_t k = 0; k < n; ++k) reduced[static_cast<std::size_t>(rank + k * stride)] = result;
+    }
+    return reduced;
+}
+
+std::vector<rank_tensors> rank_play::run(std::vector<rank_tensors> const& operands) {
+    issued_.clear();
+    std::vector<rank_tensors> values(operands);  // [value][rank]
+    for (auto const& step : steps_) {
+        if (step.first->is_all_reduce()) {
+            auto const& value = values.at(step.first->inputs.at(0));
+            issued_.push_back({step.first->axis, step.first->reduce, static_cast<std::int64_t>(value[0].nbytes())});
+            values.push_back(all_reduce(value, *step.first));
+            continue;
+        }
+        auto const made = values.size();
+        values.resize(made + step.first->outputs, rank_tensors(programs_.size()));
+        for (std::size_t r = 0; r < programs_.size(); ++r) {
+            std::vector<at::Tensor> in;
+            for (auto i : step.first->inputs) in.push_back(values.at(i)[r]);
+            guard_kernel(step.first->call, in);
+            auto out = (*step.callers[r])(in, c10::kCPU);
+            if (out.size() != step.first->outputs)
+                throw error(error_code::bad_rule, "local program step " + step.first->call.name,
+                            "it has " + std::to_string(out.size()) + " outputs instead of " + std::to_string(step.first->outputs),
+                            "mend the local rule");
+            for (std::size_t o = 0; o < out.size(); ++o) values[made + o][r] = std::move(out[o]);
+        }
+    }
+    std::vector<rank_tensors> results;
+    for (auto v : programs_[0].results()) results.push_back(values.at(v));
+    return results;
 }
 
 }  // namespace cantle::libtorch

@@ -163,7 +163,9 @@ Tensor sdpa_whole(Tensor const& query, Tensor const& key, Tensor const& value, s
     std::optional<Tensor> additive = has_mask ? mask : std::nullopt;
     if (has_mask && mask->scalar_type() == at::kBool)
         additive = at::zeros_like(*mask, query.options()).masked_fill(mask->logical_not(), -std::numeric_limits<double>::infinity());
-    return sdpa_function::apply(query, key, value, additive, is_causal, scale, enable_gqa);
+    // One key and value head that broadcasts over the query's heads (multi-query) is grouped-query attention with one group.
+    bool const one_head = key.size(1) == 1 && value.size(1) == 1 && query.size(1) > 1;
+    return sdpa_function::apply(query, key, value, additive, is_causal, scale, enable_gqa || one_head);
 }
 
 // ---- cross-entropy ----

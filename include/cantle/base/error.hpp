@@ -47,6 +47,8 @@ enum class error_code : int {
     // 8xx: cost models and plans
     bad_cost = 801,             ///< a cost model returned a negative or non-finite figure
     foreign_plan = 802,         ///< a plan belongs to another graph, mesh or rule set
+    bad_program = 803,          ///< ranks would not meet in their collectives, or a value is read that is not there
+    rank_failed = 804,          ///< an op or collective of one rank failed; all ranks end
 };
 
 /// An error with a stable code, a subject (op, tensor, file as the user wrote it) and a remedy.

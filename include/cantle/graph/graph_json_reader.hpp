@@ -2,6 +2,7 @@
 #pragma once
 // Reads the JSON form of a training graph. Every fault is a numbered error that names the file, the node and the field.
 #include <cantle/base/error.hpp>
+#include <cantle/base/json_fields.hpp>
 #include <cantle/graph/topological_order.hpp>
 #include <cantle/graph/training_graph.hpp>
 #include <cantle/graph/validate.hpp>
@@ -11,7 +12,6 @@
 #include <bit>
 #include <charconv>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -22,44 +22,12 @@
 
 namespace cantle::detail {
 
-/// Accepts any JSON and remembers where and why the text stops being JSON.
-struct json_fault_finder final : nlohmann::json_sax<nlohmann::json> {
-    std::size_t position = 0;
-    std::string why;
-    bool null() override { return true; }
-    bool boolean(bool) override { return true; }
-    bool number_integer(number_integer_t) override { return true; }
-    bool number_unsigned(number_unsigned_t) override { return true; }
-    bool number_float(number_float_t, string_t const&) override { return true; }
-    bool string(string_t&) override { return true; }
-    bool binary(binary_t&) override { return true; }
-    bool start_object(std::size_t) override { return true; }
-    bool key(string_t&) override { return true; }
-    bool end_object() override { return true; }
-    bool start_array(std::size_t) override { return true; }
-    bool end_array() override { return true; }
-    bool parse_error(std::size_t at, std::string const&, nlohmann::json::exception const& e) override {
-        position = at;
-        why = e.what();
-        return false;
-    }
-};
-
-class graph_json_reader {
+class graph_json_reader : json_fields {
 public:
-    using json = nlohmann::json;
-
-    explicit graph_json_reader(std::string_view source_name) : source_(source_name) {}
+    explicit graph_json_reader(std::string_view source_name) : json_fields(source_name, "") {}
 
     training_graph read(std::string_view text) {
-        json const document = parse(text);
-        if (!document.is_object() || !document.contains("format") || document["format"] != "cantle-graph")
-            throw error(error_code::wrong_format, source_, "this is not a cantle graph (\"format\" is not \"cantle-graph\")",
-                        "give the file that `cantle capture -o` wrote");
-        if (!document.contains("version") || document["version"] != 1)
-            throw error(error_code::wrong_format, source_,
-                        "version " + (document.contains("version") ? shown(document["version"]) : "(none)") + " of the format is unknown",
-                        "capture it again, or read it with the cantle that wrote it (this one reads version 1)");
+        json const document = parse_format(text, "cantle-graph", "graph", "cantle capture -o");
         only_fields(document, {"format", "version", "origin", "ops", "nodes"});
         training_graph g;
         if (document.contains("origin")) read_origin(document["origin"], g.origin);
@@ -69,7 +37,7 @@ public:
         if (nodes.size() >= std::numeric_limits<vertex>::max()) fail("nodes", "is too long");
         g.nodes.resize(nodes.size());
         for (std::size_t v = 0; v < nodes.size(); ++v) read_node(nodes[v], v, g.nodes[v]);
-        node_.clear();
+        place_.clear();
         check_references(g);
         if (!is_topologically_ordered(g)) {
             auto const order = topological_order(g);
@@ -80,68 +48,8 @@ public:
     }
 
 private:
-    std::string source_;
-    std::string node_;  // "node 'name'" while one is read
     std::unordered_map<std::string, op> ops_;  // only looked up
 
-    [[noreturn]] void fail(std::string_view field, std::string const& problem, std::string const& remedy = "correct the field") const {
-        throw error(error_code::bad_field, source_ + (node_.empty() ? "" : ": " + node_), "field '" + std::string(field) + "' " + problem,
-                    remedy);
-    }
-    static bool shallow(json const& j, int levels) {
-        if (!j.is_structured()) return true;
-        if (levels == 0) return false;
-        for (auto const& x : j)
-            if (!shallow(x, levels - 1)) return false;
-        return true;
-    }
-    /// A value for an error message, short. dump() recurses, so deep nesting is not shown: it could exhaust the stack.
-    static std::string shown(json const& j) {
-        if (!shallow(j, 4)) return j.is_array() ? "a deeply nested list" : "a deeply nested object";
-        auto s = j.dump(-1, ' ', true, json::error_handler_t::replace);
-        return s.size() > 60 ? s.substr(0, 57) + "..." : s;
-    }
-
-    json parse(std::string_view text) const {
-        json document;
-        try {
-            document = json::parse(text.begin(), text.end());
-            return document;
-        } catch (json::exception const&) {
-        }
-        json_fault_finder finder;
-        json::sax_parse(text.begin(), text.end(), &finder);
-        auto why = finder.why;  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
-        if (auto const cut = why.find("] "); cut != std::string::npos) why.erase(0, cut + 2);
-        for (char& c : why)
-            if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-        throw error(error_code::broken_json, source_, "at byte " + std::to_string(finder.position) + " the text is no JSON (" + why + ")",
-                    "the file may be cut short; write it again");
-    }
-
-    void only_fields(json const& object, std::initializer_list<std::string_view> known) const {
-        for (auto const& item : object.items()) {
-            bool found = false;
-            for (auto const name : known) found = found || name == item.key();
-            if (!found) fail(item.key(), "is unknown", "drop it");
-        }
-    }
-    json const& required(json const& object, char const* field) const {
-        auto const place = object.find(field);
-        if (place == object.end()) fail(field, "is missing", "add it");
-        return *place;
-    }
-    std::string const& text(json const& j, std::string_view field) const {
-        auto const* s = j.get_ptr<json::string_t const*>();
-        if (!s) fail(field, "is no string: " + shown(j));
-        return *s;
-    }
-    std::int64_t integer(json const& j, std::string_view field) const {
-        if (!j.is_number_integer()) fail(field, "is no integer: " + shown(j));
-        if (j.is_number_unsigned() && j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-            fail(field, "is beyond 64 bits: " + shown(j));
-        return j.get<std::int64_t>();
-    }
     std::uint32_t index(json const& j, std::string_view field) const {
         auto const i = integer(j, field);
         if (i < 0 || i >= std::numeric_limits<std::uint32_t>::max()) fail(field, "is no index: " + shown(j));
@@ -160,10 +68,6 @@ private:
             if (end.ec == std::errc{} && end.ptr == s.data() + s.size() && value != value) return value;
         }
         fail(field, "is no number: " + shown(j), "write a number, \"nan\", \"inf\" or \"-inf\"");
-    }
-    json const& array(json const& j, std::string_view field) const {
-        if (!j.is_array()) fail(field, "is no list: " + shown(j));
-        return j;
     }
     json const& pair(json const& j, std::string_view field) const {
         if (array(j, field).size() != 2) fail(field, "has an entry that is no pair: " + shown(j));
@@ -189,11 +93,11 @@ private:
         array(list, "ops");
         for (std::size_t i = 0; i < list.size(); ++i) {
             auto const& j = list[i];
-            node_ = "op " + std::to_string(i);
+            place_ = "op " + std::to_string(i);
             if (!j.is_object()) fail("ops", "has an entry that is no object: " + shown(j));
             only_fields(j, {"key", "name", "args"});
             auto const& key = text(required(j, "key"), "key");
-            node_ = "op '" + key + "'";
+            place_ = "op '" + key + "'";
             op o;
             o.name = j.contains("name") ? text(j["name"], "name") : key;
             if (j.contains("args"))
@@ -204,7 +108,7 @@ private:
                 }
             if (!ops_.emplace(key, std::move(o)).second) fail("key", "stands for two ops", "make keys unique");
         }
-        node_.clear();
+        place_.clear();
     }
 
     argument_value value(json const& j, std::string const& argument) const {
@@ -307,10 +211,10 @@ private:
     }
 
     void read_node(json const& j, std::size_t v, graph_node& n) {
-        node_ = "node " + std::to_string(v);
+        place_ = "node " + std::to_string(v);
         if (!j.is_object()) fail("nodes", "has an entry that is no object: " + shown(j));
         n.name = text(required(j, "name"), "name");
-        node_ = "node '" + n.name + "'";
+        place_ = "node '" + n.name + "'";
         bool has_op = false, has_out = false;
         for (auto const& item : j.items()) {
             auto const& key = item.key();

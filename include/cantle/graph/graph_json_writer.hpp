@@ -2,13 +2,11 @@
 #pragma once
 // Writes a training graph as JSON text. graph_json.hpp describes the format; the same graph gives the same bytes everywhere.
 #include <cantle/base/error.hpp>
+#include <cantle/base/json_text.hpp>
 #include <cantle/graph/training_graph.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <bit>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,8 +19,7 @@
 
 namespace cantle::detail {
 
-/// Appends JSON text piece by piece: a document tree of 10,000 nodes would cost more than the text.
-class graph_json_writer {
+class graph_json_writer : json_text {
 public:
     explicit graph_json_writer(training_graph const& g) : graph_(g) {}
 
@@ -49,33 +46,10 @@ public:
 
 private:
     training_graph const& graph_;
-    std::string out_;
     std::unordered_map<std::string, std::string> key_of_;       // text of an op -> its key; only looked up, never iterated
     std::unordered_set<std::string> used_keys_;
     std::unordered_map<std::string, std::size_t> name_count_;
 
-    void integer(std::int64_t v) {
-        char buffer[24];
-        out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
-    }
-    /// A finite double as the shortest text that reads back to the same bits, never looking like an integer; others as a string.
-    void real(double v) {
-        if (std::isnan(v)) {
-            auto const bits = std::bit_cast<std::uint64_t>(v);
-            if (bits == 0x7ff8000000000000ULL) { out_ += "\"nan\""; return; }
-            char buffer[20];
-            out_ += "\"nan:";
-            out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, bits, 16).ptr);
-            out_ += '"';
-        } else if (std::isinf(v)) {
-            out_ += v > 0 ? "\"inf\"" : "\"-inf\"";
-        } else {
-            char buffer[40];
-            std::string_view const text(buffer, static_cast<std::size_t>(std::to_chars(buffer, buffer + sizeof buffer, v).ptr - buffer));
-            out_ += text;
-            if (text.find_first_of(".e") == std::string_view::npos) out_ += ".0";
-        }
-    }
     void string(std::string_view s) {
         bool plain = true;
         for (char const c : s) plain = plain && c >= ' ' && c <= '~' && c != '"' && c != '\\';
@@ -91,17 +65,6 @@ private:
             throw error(error_code::bad_graph, "graph", "a name or text in it is not UTF-8: " +
                         nlohmann::json(s).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "use UTF-8 names");
         }
-    }
-    template <class List, class Each>
-    void list(List const& items, Each each) {
-        out_ += '[';
-        bool first = true;
-        for (auto const& x : items) {
-            if (!first) out_ += ',';
-            first = false;
-            each(x);
-        }
-        out_ += ']';
     }
     void integers(std::vector<std::int64_t> const& v) { list(v, [this](std::int64_t x) { integer(x); }); }
 

@@ -3,14 +3,13 @@
 // Reads the JSON form of a plan. Every fault is a numbered error that names the file, the row and the field; what comes out has no index
 // that points outside its table.
 #include <cantle/base/error.hpp>
-#include <cantle/graph/graph_json_reader.hpp>
+#include <cantle/base/json_fields.hpp>
 #include <cantle/plan/plan.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -18,23 +17,14 @@
 
 namespace cantle::detail {
 
-class plan_json_reader {
+class plan_json_reader : json_fields {
 public:
-    using json = nlohmann::json;
-
-    explicit plan_json_reader(std::string_view source_name) : source_(source_name) {}
+    explicit plan_json_reader(std::string_view source_name) : json_fields(source_name, ", or plan again") {}
 
     sharding_plan read(std::string_view text) {
-        json const d = parse(text);
-        if (!d.is_object() || !d.contains("format") || d["format"] != "cantle-plan")
-            throw error(error_code::wrong_format, source_, "this is not a cantle plan (\"format\" is not \"cantle-plan\")",
-                        "give the file that `cantle plan -o` wrote");
-        if (!d.contains("version") || d["version"] != 1)
-            throw error(error_code::wrong_format, source_,
-                        "version " + (d.contains("version") ? shown(d["version"]) : "(none)") + " of the format is unknown",
-                        "plan again, or read it with the cantle that wrote it (this one reads version 1)");
+        json const d = parse_format(text, "cantle-plan", "plan", "cantle plan -o");
         only_fields(d, {"format", "version", "mesh", "made_from", "objective", "bound", "gap", "status", "bounded_problem", "constraints",
-                        "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
+                        "fallback", "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
         read_mesh(required(d, "mesh"));
         auto const& from = object(required(d, "made_from"), "made_from", {"graph", "rules", "cost", "options"});
         plan_.made_from = {hash(from, "graph"), hash(from, "rules"), hash(from, "cost"), hash(from, "options")};
@@ -52,76 +42,8 @@ public:
     }
 
 private:
-    std::string source_;
-    std::string row_;  // "nodes 12" while that row is read
     sharding_plan plan_;
 
-    [[noreturn]] void fail(std::string_view field, std::string const& problem,
-                           std::string const& remedy = "correct the field, or plan again") const {
-        throw error(error_code::bad_field, source_ + (row_.empty() ? "" : ": row " + row_), "field '" + std::string(field) + "' " + problem,
-                    remedy);
-    }
-    static bool shallow(json const& j, int levels) {
-        if (!j.is_structured()) return true;
-        if (levels == 0) return false;
-        for (auto const& x : j)
-            if (!shallow(x, levels - 1)) return false;
-        return true;
-    }
-    /// A value for an error message, short. dump() recurses, so deep nesting is not shown.
-    static std::string shown(json const& j) {
-        if (!shallow(j, 4)) return "something deeply nested";
-        auto s = j.dump(-1, ' ', true, json::error_handler_t::replace);
-        return s.size() > 60 ? s.substr(0, 57) + "..." : s;
-    }
-    json parse(std::string_view text) const {
-        try {
-            return json::parse(text.begin(), text.end());
-        } catch (json::exception const&) {
-        }
-        json_fault_finder finder;
-        json::sax_parse(text.begin(), text.end(), &finder);
-        auto why = finder.why;
-        if (auto const cut = why.find("] "); cut != std::string::npos) why.erase(0, cut + 2);
-        for (char& c : why)
-            if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-        throw error(error_code::broken_json, source_, "at byte " + std::to_string(finder.position) + " the text is no JSON (" + why + ")",
-                    "the file may be cut short; plan again");
-    }
-
-    void only_fields(json const& j, std::initializer_list<std::string_view> known) const {
-        for (auto const& item : j.items()) {
-            bool found = false;
-            for (auto const name : known) found = found || name == item.key();
-            if (!found) fail(item.key(), "is unknown", "drop it");
-        }
-    }
-    json const& object(json const& j, std::string_view field, std::initializer_list<std::string_view> known) const {
-        if (!j.is_object()) fail(field, "is no object: " + shown(j));
-        only_fields(j, known);
-        return j;
-    }
-    json const& array(json const& j, std::string_view field) const {
-        if (!j.is_array()) fail(field, "is no list: " + shown(j));
-        return j;
-    }
-    json const& required(json const& j, char const* field) const {
-        auto const place = j.find(field);
-        if (place == j.end()) fail(field, "is missing");
-        return *place;
-    }
-    std::string const& text(json const& j, std::string_view field) const {
-        auto const* s = j.get_ptr<json::string_t const*>();
-        if (!s) fail(field, "is no text: " + shown(j));
-        return *s;
-    }
-    std::int64_t integer(json const& j, std::string_view field, std::int64_t least, std::int64_t most) const {
-        bool const whole = j.is_number_integer() &&
-            !(j.is_number_unsigned() && j.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
-        if (!whole || j.get<std::int64_t>() < least || j.get<std::int64_t>() > most)
-            fail(field, "is no whole number from " + std::to_string(least) + " to " + std::to_string(most) + ": " + shown(j));
-        return j.get<std::int64_t>();
-    }
     std::int64_t bytes_of(json const& j, char const* field) const {
         return integer(required(j, field), field, 0, std::numeric_limits<std::int64_t>::max());
     }
@@ -153,10 +75,10 @@ private:
     void each_row(json const& d, char const* table, Each each) {
         auto const& list = array(required(d, table), table);
         for (std::size_t i = 0; i < list.size(); ++i) {
-            row_ = std::to_string(i) + " of " + table;
+            place_ = "row " + std::to_string(i) + " of " + table;
             each(list[i]);
         }
-        row_.clear();
+        place_.clear();
     }
     layout layout_of(json const& j, std::string_view field) const {
         auto const& s = text(j, field);
@@ -233,6 +155,12 @@ private:
         if (!known) fail("status", "is no status: " + shown(d["status"]));
         plan_.bounded_problem = text(required(d, "bounded_problem"), "bounded_problem");
         for (auto const& c : array(required(d, "constraints"), "constraints")) plan_.constraints.push_back(text(c, "constraints"));
+        if (d.contains("fallback"))
+            for (auto const& f : array(d["fallback"], "fallback")) {
+                if (!f.is_array() || f.size() != 2) fail("fallback", "is no pair of op and count: " + shown(f));
+                auto const count = integer(f[1], "fallback", 1, std::numeric_limits<std::uint32_t>::max());
+                plan_.fallbacks.push_back({text(f[0], "fallback"), static_cast<std::size_t>(count)});
+            }
         auto const& c = object(required(d, "cost"), "cost",
                                {"forward_compute", "backward_compute", "slice", "all_gather", "reduce_scatter", "all_reduce", "all_to_all",
                                 "permute", "inner", "tie_break"});

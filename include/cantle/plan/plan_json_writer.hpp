@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Writes a plan as JSON text. plan_json.hpp describes the format; the same plan gives the same bytes everywhere.
+#include <cantle/base/json_text.hpp>
 #include <cantle/plan/plan.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@
 namespace cantle::detail {
 
 /// Appends JSON text piece by piece, one table row per line. `graph`, where given, lends the vertices their names.
-class plan_json_writer {
+class plan_json_writer : json_text {
 public:
     plan_json_writer(sharding_plan const& plan, training_graph const* graph) : plan_(plan), graph_(graph) {}
 
@@ -48,19 +48,7 @@ public:
 private:
     sharding_plan const& plan_;
     training_graph const* graph_;
-    std::string out_;
 
-    void integer(std::int64_t v) {
-        char buffer[24];
-        out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
-    }
-    /// A finite double as the shortest text that reads back to the same bits, never looking like an integer (-0.0 keeps its sign so).
-    void real(double v) {
-        char buffer[40];
-        std::string_view const text(buffer, static_cast<std::size_t>(std::to_chars(buffer, buffer + sizeof buffer, v).ptr - buffer));
-        out_ += text;
-        if (text.find_first_of(".e") == std::string_view::npos) out_ += ".0";
-    }
     void string(std::string_view s) { out_ += nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
     void text_field(std::string_view name, std::string_view text) {
         field(name);
@@ -78,17 +66,6 @@ private:
     void real_field(std::string_view name, double v) {
         field(name);
         real(v);
-    }
-    template <class List, class Each>
-    void list(List const& items, Each each) {
-        out_ += '[';
-        bool first = true;
-        for (auto const& x : items) {
-            if (!first) out_ += ',';
-            first = false;
-            each(x);
-        }
-        out_ += ']';
     }
     /// A table: one line per row.
     template <class List, class Each>
@@ -121,6 +98,14 @@ private:
         text_field("status", to_string(plan_.status));
         text_field("bounded_problem", plan_.bounded_problem);
         rows("constraints", plan_.constraints, [this](std::string const& s) { string(s); });
+        if (!plan_.fallbacks.empty())
+            rows("fallback", plan_.fallbacks, [this](fallback_op const& f) {
+                out_ += '[';
+                string(f.name);
+                out_ += ',';
+                integer(static_cast<std::int64_t>(f.count));
+                out_ += ']';
+            });
         auto const& c = plan_.cost;
         out_ += ",\n\"cost\":{\"forward_compute\":";
         real(c.forward_compute);

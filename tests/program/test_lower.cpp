@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs of planned graphs of a few nodes: what was priced is what runs, ranks meet, and broken programs are refused.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "../graph/residual_mlp.hpp"
+
+#include <cantle/cost/standard_cost_model.hpp>
+#include <cantle/planner.hpp>
+#include <cantle/program/check.hpp>
+#include <cantle/program/lower.hpp>
+#include <cantle/rules/standard_rules.hpp>
+
+#include <map>
+
+using namespace cantle;
+using cantle::test::residual_mlp;
+
+namespace {
+
+struct planned {
+    training_graph graph;
+    sharding_plan plan;
+    std::vector<rank_program> programs;
+};
+planned lowered(training_graph g, char const* sizes, boundary b = {}) {
+    auto const mesh = device_mesh::parse(sizes);
+    plan_options options;
+    options.boundary = std::move(b);
+    auto p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
+    planned all{std::move(g), std::move(p), {}};
+    for (std::int64_t r = 0; r < mesh.device_count(); ++r) all.programs.push_back(lower(all.graph, all.plan, standard_rules(), r));
+    return all;
+}
+/// (kind, axes) -> number and bytes before
+using tally = std::map<std::pair<std::string, std::uint32_t>, std::pair<std::size_t, std::int64_t>>;
+tally priced(planned const& p) {
+    tally t;
+    auto const count = [&](collective_call const& c) {
+        auto& at = t[{std::string(to_string(c.kind)), c.axes}];
+        ++at.first;
+        at.second += c.bytes_before;
+    };
+    for (auto const& m : p.plan.moves)
+        for (auto const& s : p.plan.paths[m.path].steps) count(s.call);
+    for (auto const& n : p.plan.nodes)
+        for (auto const& i : n.inner) count(i.call);
+    return t;
+}
+tally runs(rank_program const& p) {
+    tally t;
+    for (auto const& s : p.steps) {
+        if (!s.is_transfer()) continue;
+        std::uint32_t axes = 0;
+        for (auto a : s.move.axes) axes |= 1u << a;
+        auto& at = t[{std::string(to_string(s.move.kind)), axes}];
+        ++at.first;
+        at.second += element_count(s.move.before) * element_bytes(p.values[s.inputs[0]].type);
+    }
+    return t;
+}
+error_code refused(std::vector<rank_program> const& programs) {
+    try {
+        check_programs(programs);
+    } catch (error const& e) {
+        return e.code();
+    }
+    return error_code::bad_option;
+}
+
+}  // namespace
+
+TEST_CASE("every collective that was priced runs once on every rank, with the bytes that were priced, and no other") {
+    for (auto const* mesh : {"8", "2x4", "4x8", "2x2x2"}) {
+        auto const p = lowered(residual_mlp(2), mesh);
+        auto const want = priced(p);
+        REQUIRE(!want.empty());
+        check_programs(p.programs);
+        for (auto const& program : p.programs) CHECK(runs(program) == want);
+    }
+}
+
+TEST_CASE("sources and sinks stand in order, with the pieces that the plan gives them") {
+    auto const p = lowered(residual_mlp(1), "2x2");
+    for (auto const& program : p.programs) {
+        std::size_t in = 0, out = 0;
+        for (vertex v = 0; v < p.graph.size(); ++v) {
+            if (!is_source(p.graph[v].role) && !is_sink(p.graph[v].role)) continue;
+            auto const& port = is_source(p.graph[v].role) ? program.inputs.at(in++) : program.outputs.at(out++);
+            CHECK(port.node == v);
+            auto const& l = p.plan.at(p.plan.nodes[v].outputs[0]);
+            CHECK(port.piece.sizes == l.local_shape(p.graph[v].outputs[0].sizes));
+            CHECK(program.values[port.value].sizes == port.piece.sizes);
+        }
+        CHECK(in == program.inputs.size());
+        CHECK(out == program.outputs.size());
+    }
+}
+
+TEST_CASE("a value is released once, after its last reader, and outputs never are") {
+    auto const p = lowered(residual_mlp(2), "2x4");
+    auto const& program = p.programs[3];
+    std::map<program_value, std::size_t> last, released;
+    for (std::size_t s = 0; s < program.steps.size(); ++s) {
+        for (auto v : program.steps[s].inputs) last[v] = s;
+        for (auto v : program.steps[s].last_uses) CHECK(released.emplace(v, s).second);
+    }
+    std::map<program_value, bool> is_output;
+    for (auto const& port : program.outputs) is_output[port.value] = true;
+    for (auto const& [v, s] : last) CHECK(is_output.count(v) + released.count(v) == 1);
+    for (auto const& [v, s] : released)
+        if (last.count(v)) CHECK(s == last[v]);
+}
+
+TEST_CASE("programs that would hang or read what is gone are refused: each broken in one place") {
+    auto const p = lowered(residual_mlp(1), "2x2");
+    CHECK(refused(p.programs) == error_code::bad_option);  // the unbroken ones pass
+    auto const step_with = [&](auto&& wanted) {
+        for (std::size_t s = 0; s < p.programs[1].steps.size(); ++s)
+            if (wanted(p.programs[1].steps[s])) return s;
+        FAIL("no such step");
+        return std::size_t{0};
+    };
+    auto const meets = step_with([](program_step const& s) { return s.is_transfer() && s.move.communicates(); });
+    auto const broken = [&](auto&& change) {
+        auto all = p.programs;
+        change(all[1]);
+        return refused(all);
+    };
+    CHECK(broken([&](rank_program& q) { q.steps[meets].move.kind = collective_kind::permute; }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.steps[meets].move.before[0] += 1; }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.steps[meets].move.after[0] += 1; }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.steps[meets].move.member ^= 1; }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { std::swap(q.steps[meets], q.steps[meets + 1]); }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.steps.pop_back(); }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.outputs[0].value = 0; q.steps[0].last_uses.push_back(0); }) == error_code::bad_program);
+    CHECK(broken([&](rank_program& q) { q.rank = 2; }) == error_code::bad_program);
+    auto few = p.programs;
+    few.pop_back();
+    CHECK(refused(few) == error_code::bad_program);
+}
