@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <adapters/libtorch/dispatch_hook.hpp>
 #include <adapters/libtorch/region.hpp>
+#include <adapters/libtorch/shape_functions.hpp>
 #include <adapters/libtorch/whole_ops.hpp>
 
 #include <cantle/base/error.hpp>
@@ -56,6 +58,14 @@ struct plain_dispatch {
     c10::impl::ForceDispatchKeyGuard keys{c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet{})};
 };
 
+/// Shapes of a reference's ops, without a record of them: C++ PyTorch lacks Meta kernels that our table has.
+struct shapes_only : dispatch_hook {
+    void call(c10::OperatorHandle const& handle, c10::DispatchKeySet below, torch::jit::Stack& stack) override {
+        if (auto const* shape = find_shape_function(handle)) (*shape)(stack);
+        else handle.redispatchBoxed(below, &stack);
+    }
+};
+
 Tensor contiguous_like(Tensor const& t) { return Tensor(at::detail::empty_meta(t.sizes(), t.scalar_type())); }
 
 // ---- the ops ----
@@ -71,6 +81,8 @@ tensors region_meta(at::TensorList inputs, std::string_view name, std::string_vi
                     double, std::string_view, std::string_view) {
     plain_dispatch const plain;
     c10::AutoGradMode const off(false);
+    shapes_only hook;
+    dispatch_hook_guard const listen(hook);
     auto const spec = known_regions::instance().find(name);
     tensors results;
     for (auto const& t : (spec->shapes ? spec->shapes : spec->reference)(inputs.vec())) results.push_back(contiguous_like(t));
