@@ -59,6 +59,10 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
         ->take_all()
         ->expected(1)
         ->delimiter('\0');
+    app.add_flag("--uneven", c.uneven, "allow shards that are not equal, where an axis does not divide a dim (default: equal ones only)");
+    app.add_option("--fallback", c.fallback, "ops that no rule covers: none (an error that lists them) or replicate (whole on every rank)")
+        ->capture_default_str()
+        ->type_name("HOW");
     app.footer("Layouts have one placement per mesh axis: R (whole), S<dim> (cut along that dim), as in S0,R.");
 }
 
@@ -71,6 +75,7 @@ int run(int argc, char** argv) {
     // Everything behind these belongs to cantle-libtorch, --help included; they stand here for the list of commands only.
     app.add_subcommand("capture", "record a model's training graph without a GPU: capture MODEL --batch N --seq N -o FILE");
     app.add_subcommand("models", "the example models that capture knows, with their sizes");
+    app.add_subcommand("check-rules", "prove the sharding rules on numbers: check-rules [--op NAME] [--json] [--all]");
 
     plan_command plan;
     auto* plan_app = app.add_subcommand("plan", "plan a graph on a mesh; report, plan file and picture");
@@ -91,10 +96,10 @@ int run(int argc, char** argv) {
 
     try {
         std::string const command = argc > 1 ? argv[1] : "";
-        if (command == "capture" || command == "models") run(libtorch_command{{argv + 1, argv + argc}});
+        if (command == "capture" || command == "models" || command == "check-rules") run(libtorch_command{{argv + 1, argv + argc}});
         if (!command.empty() && command[0] != '-' && !is_command(app, command))
             throw cantle::error(cantle::error_code::bad_option, "command '" + command + "'", "there is no such command",
-                                "use capture, models, plan, show, graph or clusters");
+                                "use capture, models, check-rules, plan, show, graph or clusters");
         app.parse(argc, argv);
     } catch (CLI::Success const& e) {
         return app.exit(e);

@@ -71,16 +71,33 @@ Tensor linear_grad_weight_meta(Tensor const& grad, Tensor const& input) {
 
 // ---- attention ----
 
+/// The CPU kernel wants one head dim. Latent attention has narrower values: columns of zeros more change nothing.
+Tensor widened(Tensor const& t, std::int64_t head_dim) {
+    TORCH_CHECK(t.size(3) <= head_dim, "sdpa: values wider than queries are not supported on CPU");
+    return t.size(3) == head_dim ? t : at::constant_pad_nd(t, {0, head_dim - t.size(3)});
+}
+
+/// The first `dim` columns, in the memory of [B, S, H, E] as the kernel's own results.
+Tensor narrowed(Tensor const& t, std::int64_t dim) {
+    return t.size(3) == dim ? t : t.narrow(3, 0, dim).transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 std::tuple<Tensor, Tensor> sdpa_cpu(Tensor const& query, Tensor const& key, Tensor const& value, std::optional<Tensor> const& attn_mask,
                                     double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
-    return at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale);
+    auto const head_dim = query.size(3), value_dim = value.size(3);
+    auto [out, logsumexp] =
+        at::_scaled_dot_product_flash_attention_for_cpu(query, key, widened(value, head_dim), dropout_p, is_causal, attn_mask, scale);
+    return {narrowed(out, value_dim), logsumexp};
 }
 
 std::tuple<Tensor, Tensor, Tensor> sdpa_backward_cpu(Tensor const& grad_out, Tensor const& query, Tensor const& key, Tensor const& value,
                                                      Tensor const& out, Tensor const& logsumexp, std::optional<Tensor> const& attn_mask,
                                                      double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
-    return at::_scaled_dot_product_flash_attention_for_cpu_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal,
-                                                                    attn_mask, scale);
+    auto const head_dim = query.size(3), value_dim = value.size(3);
+    auto [grad_query, grad_key, grad_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        widened(grad_out, head_dim), query, key, widened(value, head_dim), widened(out, head_dim), logsumexp, dropout_p, is_causal,
+        attn_mask, scale);
+    return {grad_query, grad_key, narrowed(grad_value, value_dim)};
 }
 
 /// [B, H, S, E] as the kernels lay it out: the memory of [B, S, H, E].

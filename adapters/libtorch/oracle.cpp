@@ -13,10 +13,15 @@
 namespace cantle::libtorch {
 namespace {
 
+/// False for partial values that cannot be: flags have no sum; sums over one axis and averages over another are too long for bf16.
 bool mean_something(layout const& l, at::ScalarType type) {
+    bool sums = false, averages = false;
     for (std::size_t a = 0; a < l.mesh_dims(); ++a)
-        if (auto const p = l.on(a); p.is_partial() && !has_partials(type, p.reduce)) return false;
-    return true;
+        if (auto const p = l.on(a); p.is_partial()) {
+            if (!has_partials(type, p.reduce)) return false;
+            (p.reduce == reduction::avg ? averages : sums) = true;
+        }
+    return !(sums && averages && (type == at::kBFloat16 || type == at::kHalf));
 }
 
 std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
@@ -91,8 +96,7 @@ rank_tensors const& rule_oracle::cut(std::size_t i, layout const& l, device_mesh
         }
     // Two operands of one op must not be split alike: what cancels by accident would pass.
     std::uint64_t const seed = 977 * i + 31 * static_cast<std::uint64_t>(how) + static_cast<std::uint64_t>(count);
-    if (count > 1 && averaged > 1) parts = split_partial((global * averaged).to(global.scalar_type()), reduction::sum, count, how, seed);
-    else if (count > 1) parts = split_partial(global, kind, count, how, seed);
+    if (count > 1) parts = split_partial(global, averaged == count ? reduction::avg : kind, count, how, seed, averaged);
     return at->second = pieces_of(parts, l, mesh);
 }
 
@@ -128,25 +132,25 @@ std::string rule_oracle::inner_difference(oracle_strategy const& s, device_mesh 
     auto const text = [&](std::vector<issued_all_reduce> const& list) {
         std::string t;
         for (auto const& c : list)
-            t += (t.empty() ? "" : ", ") + std::string(to_string(c.reduce)) + " over " + mesh.name(c.axis) + " of " + std::to_string(c.bytes) +
-                 " bytes";
+            t += (t.empty() ? "" : ", ") + std::string(to_string(c.reduce)) + " over " + mesh.name(c.axis) + " of " +
+                 std::to_string(c.bytes) + " bytes";
         return t.empty() ? "none" : t;
     };
     return "all_reduces inside: declared " + text(declared) + "; issued " + text(issued);
 }
 
-oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& mesh) const {
+oracle_verdict rule_oracle::judge(oracle_strategy const& s, device_mesh const& mesh, local_rule const& rule, bool inner_counts) const {
     auto const operand_count = operand_metas_.size();
     for (std::size_t p = 0; p < s.layouts.size(); ++p) {
         auto const& t = p < operand_count ? operand_metas_[p] : output_metas_[p - operand_count];
         if (!t.defined) continue;
         bool const means = p >= operand_count || mean_something(s.layouts[p], sample_.operands[p].scalar_type());
-        if (!s.layouts[p].fits(t.sizes) || !means) return {oracle_verdict::kind::does_not_divide, ""};
+        if (!s.layouts[p].fits(t.sizes, shard_policy::uneven) || !means) return {oracle_verdict::kind::does_not_divide, ""};
     }
     auto const refuted = [](std::string why) { return oracle_verdict{oracle_verdict::kind::refuted, std::move(why)}; };
     std::span<layout const> const operands(s.layouts.data(), operand_count);
     try {
-        rank_play play(query(), s.layouts, mesh, local());
+        rank_play play(query(), s.layouts, mesh, rule);
         bool const many = splits(operands);
         for (auto how : partial_splits) {
             auto const outputs = outputs_of(play, operands, mesh, how);
@@ -155,14 +159,33 @@ oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& m
                     return refuted("output " + std::to_string(o) + (many ? ", split " + std::string(to_string(how)) : "") + ": " + why);
             if (!many) break;  // nothing to split: one run tells all
         }
-        if (auto why = inner_difference(s, mesh, play.issued()); !why.empty()) return refuted(std::move(why));
+        if (inner_counts)
+            if (auto why = inner_difference(s, mesh, play.issued()); !why.empty()) return refuted(std::move(why));
         return {};
     } catch (std::exception const& e) { return refuted("the op refuses: " + first_line(e.what())); }
 }
 
+oracle_verdict rule_oracle::check(oracle_strategy const& s, device_mesh const& mesh) const { return judge(s, mesh, local(), true); }
+
 oracle_verdict rule_oracle::check(axis_row const& row, std::int64_t n) const {
     auto const s = place(row, n);
     return s ? check(*s, axis_of(n)) : oracle_verdict{oracle_verdict::kind::does_not_divide, ""};
+}
+
+oracle_verdict rule_oracle::check_meaning(axis_row const& row, std::int64_t n) const {
+    auto const s = place(row, n);
+    if (!s) return {oracle_verdict::kind::does_not_divide, ""};
+    auto const own = judge(*s, axis_of(n), local(), false);
+    return own.refuted() ? judge(*s, axis_of(n), run_as_is, false) : own;
+}
+
+std::string text_of(rule_oracle const& oracle) {
+    std::string text = oracle.query().name() + "(";
+    for (std::size_t i = 0; i < oracle.query().operands.size(); ++i) {
+        auto const& t = oracle.query().operands[i];
+        text += (i ? ", " : "") + shape_text(t.sizes) + " " + std::string(to_string(t.type));
+    }
+    return text + ")";
 }
 
 }  // namespace cantle::libtorch

@@ -54,6 +54,10 @@ device_mesh axis_of(std::int64_t n);
 /// The rules that come with cantle, made once.
 rule_registry const& standard_registry();
 
+class rule_oracle;
+/// "aten::mm([12,24] float64, [24,12] float64)".
+std::string text_of(rule_oracle const& oracle);
+
 /// Holds an op's global result; judges strategies against it. Not for use by several threads at once: it keeps what it has cut.
 class rule_oracle {
 public:
@@ -71,6 +75,9 @@ public:
     /// Is a strategy true on that mesh? The all_reduces that its local program issues must be the declared ones.
     oracle_verdict check(oracle_strategy const& strategy, device_mesh const& mesh) const;
 
+    /// Is `row` true whether or not its inner collectives are declared, by the rule's local program or by the plain op on the ranks?
+    oracle_verdict check_meaning(axis_row const& row, std::int64_t n) const;
+
     /// The row on one axis as layouts; nothing where its shards do not divide or its partials have no meaning for a type.
     std::optional<oracle_strategy> place(axis_row const& row, std::int64_t n) const;
     /// The local rule of the op; the op itself where the rules do not know it.
@@ -82,6 +89,8 @@ public:
     std::string difference_of(std::vector<plain_values> const& ranks, std::size_t o, layout const& l, device_mesh const& mesh) const;
     /// Is there anything to split? Otherwise one run tells all.
     static bool splits(std::span<layout const> operands);
+    /// Drops the pieces that were kept for the next row.
+    void forget() const { cuts_.clear(); }
     /// Values of output o on the whole operands.
     plain_values const& wanted(std::size_t o) const { return wanted_[o]; }
 
@@ -97,6 +106,7 @@ private:
     mutable std::map<cut_key, rank_tensors> cuts_;
 
     rank_tensors const& cut(std::size_t operand, layout const& l, device_mesh const& mesh, partial_split how) const;
+    oracle_verdict judge(oracle_strategy const& s, device_mesh const& mesh, local_rule const& rule, bool inner_counts) const;
     std::string inner_difference(oracle_strategy const& s, device_mesh const& mesh, std::vector<issued_all_reduce> issued) const;
 };
 

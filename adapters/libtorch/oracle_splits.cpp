@@ -128,12 +128,21 @@ std::string_view to_string(partial_split s) {
 
 bool has_partials(at::ScalarType type, reduction kind) {
     bool const bounds = kind == reduction::max || kind == reduction::min;
+    if (at::isComplexType(type)) return !bounds;  // no order
     return bounds ? type != at::kByte : type != at::kBool && type != at::kByte;
 }
 
-rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed) {
+rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed,
+                           std::int64_t averaged) {
+    if (global.is_complex()) {
+        rank_tensors parts;
+        for (auto const& t : split_partial(at::view_as_real(global.resolve_conj()), kind, n, how, seed, averaged))
+            parts.push_back(at::view_as_complex(t.contiguous()));
+        return parts;
+    }
     dice d(seed);
-    auto const whole = global.to(at::kDouble);
+    if (kind == reduction::avg) averaged = n;
+    auto const whole = global.to(at::kDouble) * static_cast<double>(averaged);
     bool const narrow = is_narrow(global.scalar_type());
     rank_tensors parts;
     if (global.scalar_type() == at::kBool) {  // the maximum of flags is "or", the minimum "and"; the others hold the neutral one
@@ -147,10 +156,8 @@ rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_
     }
     switch (kind) {
         case reduction::sum:
-            parts = split_sum(whole, n, how, d, narrow, !global.is_floating_point());
-            break;
         case reduction::avg:
-            parts = split_sum(whole * static_cast<double>(n), n, how, d, narrow, !global.is_floating_point());
+            parts = split_sum(whole, n, how, d, narrow, !global.is_floating_point());
             break;
         case reduction::max:
             parts = split_maximum(whole, n, how, d, narrow);
@@ -160,6 +167,11 @@ rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_
             break;
     }
     for (auto& t : parts) t = t.to(global.scalar_type());
+    if (narrow && averaged > 1) {  // n times a value may have more bits than bf16; then equal parts must do
+        auto sum = -whole;
+        for (auto const& t : parts) sum = sum + t.to(at::kDouble);
+        if (sum.any().item<bool>() && kind == reduction::avg) parts.assign(parts.size(), global);
+    }
     return parts;
 }
 

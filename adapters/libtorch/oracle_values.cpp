@@ -3,6 +3,7 @@
 
 #include <cantle/base/assert.hpp>
 #include <cantle/base/tensor_type.hpp>
+#include <cantle/mesh/local_piece.hpp>
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -14,12 +15,6 @@
 
 namespace cantle::libtorch {
 namespace {
-
-std::string text_of_sizes(shape const& sizes) {
-    std::ostringstream text;
-    text << at::IntArrayRef(sizes);
-    return text.str();
-}
 
 /// visit(position in the local tensor, position in the global one), in local order; stops where visit says false.
 template <class Visit>
@@ -72,6 +67,12 @@ std::vector<std::vector<std::int64_t>> held_indices(layout const& l, device_mesh
     std::vector<std::vector<std::int64_t>> held(global.size());
     std::size_t digit = 0;
     for (std::size_t d = 0; d < global.size(); ++d) {
+        if (l.is_uneven(d, global[d])) {  // nested ceil chunks: an interval
+            auto const piece = piece_of(l, mesh, global, rank);
+            for (std::int64_t k = 0; k < piece.sizes[d]; ++k) held[d].push_back(piece.offset[d] + k);
+            while (digit < l.digits().size() && l.digits()[digit].dim == d) ++digit;
+            continue;
+        }
         // Digits from the outermost: every whole one multiplies what is held, every cut one picks.
         std::vector<std::int64_t> starts{0};
         std::int64_t rest = global[d];
@@ -120,12 +121,18 @@ plain_values plain(at::Tensor const& t, bool values_matter) {
     if (!p.defined) return p;
     p.type = t.scalar_type();
     p.sizes = t.sizes().vec();
+    if (t.is_complex()) {  // pairs of numbers, in a last dim that no layout names
+        auto const type = p.type;
+        p = plain(at::view_as_real(t.resolve_conj()), values_matter);
+        p.type = type;
+        return p;
+    }
     auto const count = static_cast<std::size_t>(t.numel());
     if (!values_matter) {
         p.values.assign(count, 0.0);
         return p;
     }
-    auto const as_double = (p.type == at::kDouble ? t : t.to(at::kDouble)).contiguous();
+    auto const as_double = (p.type == at::kDouble ? t.resolve_neg() : t.to(at::kDouble)).contiguous();
     auto const* data = as_double.const_data_ptr<double>();
     p.values.assign(data, data + count);
     for (double v : p.values)
@@ -141,10 +148,11 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
     }
     if (!want.defined) return {};
     // Ops that round are compared within their type's precision; bf16 has none to spare.
-    double const epsilon = exact ? 0.0 : want.type == at::kDouble ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
+    bool const wide = want.type == at::kDouble || want.type == at::kComplexDouble;
+    double const epsilon = exact ? 0.0 : wide ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
     double const allowed = epsilon * want.scale;
     std::string found;
-    auto const compare = [&](double got, std::int64_t position) {
+    auto const same = [&](double got, std::int64_t position) {
         double const w = want.values[static_cast<std::size_t>(position)];
         if (got == w || std::abs(got - w) <= allowed || (std::isnan(got) && std::isnan(w))) return true;
         std::ostringstream text;
@@ -152,7 +160,6 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
         found = text.str();
         return false;
     };
-    std::vector<std::int64_t> group_axes;
     double average_of = 1;
     reduction kind = reduction::sum;
     for (std::size_t a = 0; a < mesh.dims(); ++a)
@@ -164,11 +171,13 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
         auto const& first = ranks[static_cast<std::size_t>(rank)];
         auto const group = partial_group_of(l, mesh, rank);
         auto const held = held_indices(l, mesh, want.sizes, rank);
-        if (first.sizes != sizes_of(held))
-            return "rank " + std::to_string(rank) + " has sizes " + text_of_sizes(first.sizes) + " instead of " + text_of_sizes(sizes_of(held));
+        if (auto const wanted = sizes_of(held); first.sizes != wanted)
+            return "rank " + std::to_string(rank) + " has sizes " + shape_text(first.sizes) + " instead of " + shape_text(wanted);
         if (group.number != 0) continue;
-        if (group.count == 1)
-            for_each_held(held, want.sizes, [&](std::int64_t i, std::int64_t at) { return compare(first.values[static_cast<std::size_t>(i)], at); });
+        auto const compare = [&](std::vector<double> const& values) {
+            for_each_held(held, want.sizes, [&](std::int64_t i, std::int64_t at) { return same(values[static_cast<std::size_t>(i)], at); });
+        };
+        if (group.count == 1) compare(first.values);
         else {
             auto all = first.values;
             for (std::int64_t other = 0; other < mesh.device_count(); ++other) {
@@ -187,7 +196,7 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
                 }
             }
             for (auto& v : all) v /= average_of;
-            for_each_held(held, want.sizes, [&](std::int64_t i, std::int64_t at) { return compare(all[static_cast<std::size_t>(i)], at); });
+            compare(all);
         }
         if (!found.empty()) return found;
     }

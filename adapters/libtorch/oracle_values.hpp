@@ -26,8 +26,9 @@ std::string_view to_string(partial_split s);
 /// False where a type has no partial values of that kind: flags have no sums, and unsigned numbers none that cancel.
 bool has_partials(at::ScalarType type, reduction kind);
 /// Values for n ranks whose reduction of that kind is `global` exactly, as long as global holds multiples of 1/8 of moderate size.
-/// Precondition: has_partials.
-rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed);
+/// `averaged`: the sum of the parts is so many times global (some axes hold sums, others averages); n for avg. Precondition: has_partials.
+rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed,
+                           std::int64_t averaged = 1);
 
 /// For every dim the global indices that `rank` holds, in its own order. All the oracle knows of pieces comes from here.
 std::vector<std::vector<std::int64_t>> held_indices(layout const& l, device_mesh const& mesh, shape const& global, std::int64_t rank);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <adapters/libtorch/rank_play.hpp>
 
+#include <adapters/libtorch/kernel_guard.hpp>
+
 #include <cantle/base/error.hpp>
 
 #include <ATen/Functions.h>
@@ -104,6 +106,7 @@ std::vector<rank_tensors> rank_play::run(std::vector<rank_tensors> const& operan
         for (std::size_t r = 0; r < programs_.size(); ++r) {
             std::vector<at::Tensor> in;
             for (auto i : step.first->inputs) in.push_back(values.at(i)[r]);
+            guard_kernel(step.first->call, in);
             auto out = (*step.callers[r])(in, c10::kCPU);
             if (out.size() != step.first->outputs)
                 throw error(error_code::bad_rule, "local program step " + step.first->call.name,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // The program `cantle-libtorch`: what needs LibTorch. `cantle` starts it, so that `cantle` itself need not load 0.2 s of libraries.
-// Exit status 0, or 2 with one numbered error line on stderr. Nothing half-written is left behind.
+// Exit status 0, or 2 with one numbered error line on stderr (check-rules: 1 where a rule is not proven). Nothing half-written is left behind.
 #include <adapters/libtorch/capture_models.hpp>
+#include <adapters/libtorch/main/check_rules.hpp>
 #include <cantle/base/error.hpp>
 #include <cantle/graph/canonical.hpp>
 #include <cantle/graph/graph_json.hpp>
@@ -88,6 +89,8 @@ int run(int argc, char** argv) {
     capture->add_flag("--raw", options.raw, "Leave out the canonical form");
     capture->add_option("-o,--output", options.path, "File to write")->required();
     auto* const models = app.add_subcommand("models", "List the example models and their sizes");
+    cantle::libtorch::check_rules_command rules;
+    auto* const check_rules = cantle::libtorch::describe(app, rules);
     try {
         app.parse(argc, argv);
     } catch (CLI::CallForHelp const& help) {
@@ -100,6 +103,7 @@ int run(int argc, char** argv) {
             if (c == '\n') c = ' ';
         throw error(error_code::bad_option, "command line", text, "see cantle-libtorch --help");
     }
+    if (check_rules->parsed()) return cantle::libtorch::run(rules);
     if (models->parsed()) print_models();
     else run_capture(options);
     return 0;
