@@ -12,6 +12,10 @@ DOOR = pathlib.Path(os.environ["CANTLE_BIN_DIR"]) / "cantle_python"
 TINY = ["--set", "n_layer=2", "--set", "n_embd=64", "--set", "n_head=4", "--set", "vocab_size=256", "--batch", "8", "--seq", "16"]
 
 
+def types(graph, role):
+    return {n["out"][0].split("[")[0] for n in graph["nodes"] if n.get("role") == role}
+
+
 @unittest.skipUnless(DOOR.exists(), "this build has no door for Python models (no LibTorch)")
 class CaptureHfTest(unittest.TestCase):
     def setUp(self):
@@ -49,15 +53,14 @@ class CaptureHfTest(unittest.TestCase):
         self.assertEqual(plan.returncode, 0, plan.stderr)
         self.assertIn("plan of hf:gpt2 (batch 8, sequence 16, bf16, recipe train)", plan.stdout)
 
-    def test_parameters_are_stored_in_fp32_and_cast_or_all_is_fp32(self):
-        def types(graph):
-            found = [(n.get("role", "op"), n["out"][0].split("[")[0]) for n in graph["nodes"]]
-            return {t for role, t in found if role == "parameter"}, {t for role, t in found if role == "op"}
-        bf16, fp32 = self.captured(), self.captured("--precision", "fp32", "--recipe", "table3")
-        self.assertEqual(types(bf16)[0], {"float32"})
-        self.assertIn("bfloat16", types(bf16)[1])
-        self.assertEqual(types(fp32)[0], {"float32"})
-        self.assertNotIn("bfloat16", types(fp32)[1])
+        self.assertEqual(types(graph, "parameter"), {"float32"})  # stored so, and cast once
+        self.assertIn("bfloat16", types(graph, None))
+
+    def test_precision_and_recipe_are_the_models_own_options(self):
+        graph = self.captured("--precision", "fp32", "--recipe", "table3")
+        self.assertNotIn("bfloat16", types(graph, "parameter") | types(graph, None))
+        self.assertEqual([n["name"] for n in graph["nodes"] if n.get("role") in ("output", "tangent", "loss")],
+                         ["logits", "logits.tangent"])
 
     def test_models_lists_both_kinds(self):
         result = self.cantle("models")
