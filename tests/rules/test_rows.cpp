@@ -138,32 +138,6 @@ TEST_CASE("the sum of two bools is an or, so Partial stops there") {
     CHECK(rows_of(e, 2) == texts{"R, R -> R", "S0, S0 -> S0"});
 }
 
-// ---- linear ----------------------------------------------------------------------------------------------------------------------------
-
-TEST_CASE("a linear: free dims pass, the contracted dim gives Partial, Partial passes on one side") {
-    auto const e = example_op("aten::linear").tensor("input", {4, 6, 8}).tensor("weight", {10, 8}).literal("bias", none).out({4, 6, 10});
-    CHECK(rows_of(e, 2) == texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S0 -> S2", "S2, S1 -> P", "P, R -> P", "R, P -> P"});
-}
-
-TEST_CASE("E6: a linear that still has its bias inside has no Partial row at all") {
-    auto const e = example_op("aten::linear").tensor("input", {4, 8}).tensor("weight", {10, 8}).tensor("bias", {10}).out({4, 10});
-    CHECK(rows_of(e, 2) == texts{"R, R, R -> R", "S0, R, R -> S0", "R, S0, S0 -> S1"});
-}
-
-TEST_CASE("the gradients of a linear: the weight's gradient is a sum over the tokens") {
-    auto const x = example_op("cantle::linear_grad_input").tensor("grad", {4, 6, 10}).tensor("weight", {10, 8}).out({4, 6, 8});
-    CHECK(rows_of(x, 2) == texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S1 -> S2", "S2, S0 -> P", "P, R -> P", "R, P -> P"});
-    auto const w = example_op("cantle::linear_grad_weight").tensor("grad", {4, 6, 10}).tensor("input", {4, 6, 8}).out({10, 8});
-    CHECK(rows_of(w, 2) == texts{"R, R -> R", "S0, S0 -> P", "S1, S1 -> P", "S2, R -> S0", "R, S2 -> S1", "P, R -> P", "R, P -> P"});
-}
-
-TEST_CASE("bmm cuts its batch on both sides") {
-    auto const e = example_op("aten::bmm").tensor("self", {2, 4, 6}).tensor("mat2", {2, 6, 8}).out({2, 4, 8});
-    CHECK(rows_of(e, 2) == texts{"R, R -> R", "S0, S0 -> S0", "S1, R -> S1", "R, S2 -> S2", "S2, S1 -> P", "P, R -> P", "R, P -> P"});
-    auto const mm = example_op("aten::mm").tensor("self", {4, 6}).tensor("mat2", {6, 8}).out({4, 8});
-    CHECK(rows_of(mm, 2) == texts{"R, R -> R", "S0, R -> S0", "R, S1 -> S1", "S1, S0 -> P", "P, R -> P", "R, P -> P"});
-}
-
 // ---- views -----------------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("A1, A2: a view lists the cuts that it carries, with the whole factor where it needs one, on either side") {
