@@ -6,6 +6,7 @@
 
 #include <adapters/libtorch/samples/samples.hpp>
 
+#include <cantle/rules/expand_axes.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
 #include <string>
@@ -68,8 +69,8 @@ TEST_CASE("A26: with cut classes the count is that of all ranks; a sum is Partia
     refused(sum, axis_row{{S(1), R, S(0)}, {R, R}, {}, true}, 2);
     auto const mesh = device_mesh::parse("2x2");
     layout_table layouts;
-    auto const both = expand_axes(rule_oracle(nll(1)).query(), mesh, standard_registry(), layouts);
     rule_oracle const o(nll(1));
+    auto const both = expand_axes(o.query(), mesh, standard_registry(), layouts);
     std::size_t cut_twice = 0;
     for (std::size_t s = 0; s < both.size(); ++s) {
         auto const strategy = strategy_of(both, s, layouts);
@@ -83,9 +84,16 @@ TEST_CASE("A26: with cut classes the count is that of all ranks; a sum is Partia
 TEST_CASE("A34: batch_norm backward by channels has all tensors cut") {
     auto const x = eighths({4, 6, 3}), w = eighths({6});
     auto const mean = x.mean(shape{0, 2}), deviation = (x - mean.view({1, 6, 1})).pow(2).mean(shape{0, 2});
-    rule_oracle const o(sample("aten::native_batch_norm_backward").arg("grad_out", eighths({4, 6, 3})).arg("input", x).arg("weight", w)
-                            .arg("running_mean", none).arg("running_var", none).arg("save_mean", mean)
-                            .arg("save_invstd", (deviation + 1e-5).rsqrt()).arg("train", true).arg("eps", 1e-5)
+    rule_oracle const o(sample("aten::native_batch_norm_backward")
+                            .arg("grad_out", eighths({4, 6, 3}))
+                            .arg("input", x)
+                            .arg("weight", w)
+                            .arg("running_mean", none)
+                            .arg("running_var", none)
+                            .arg("save_mean", mean)
+                            .arg("save_invstd", (deviation + 1e-5).rsqrt())
+                            .arg("train", true)
+                            .arg("eps", 1e-5)
                             .arg("output_mask", std::vector<bool>{true, true, true}));
     declared(o, "S1, S1, S0, S0, S0 -> S1, S0, S0", 3);
     declared(o, "S0, S0, R, R, R -> S0, R, R", 2);
@@ -94,12 +102,22 @@ TEST_CASE("A34: batch_norm backward by channels has all tensors cut") {
 
 TEST_CASE("A35: layer_norm backward without the weight's gradient") {
     auto const x = eighths({4, 6});
-    auto const forward = sample("aten::native_layer_norm").arg("input", x).arg("normalized_shape", shape{6}).arg("weight", eighths({6}))
-                             .arg("bias", eighths({6})).arg("eps", 1e-5);
+    auto const forward = sample("aten::native_layer_norm")
+                             .arg("input", x)
+                             .arg("normalized_shape", shape{6})
+                             .arg("weight", eighths({6}))
+                             .arg("bias", eighths({6}))
+                             .arg("eps", 1e-5);
     auto const out = call_op(forward.made.operation, forward.made.operands);
-    rule_oracle const o(sample("aten::native_layer_norm_backward").arg("grad_out", eighths({4, 6})).arg("input", x)
-                            .arg("normalized_shape", shape{6}).arg("mean", out[1]).arg("rstd", out[2]).arg("weight", eighths({6}))
-                            .arg("bias", eighths({6})).arg("output_mask", std::vector<bool>{true, false, true}));
+    rule_oracle const o(sample("aten::native_layer_norm_backward")
+                            .arg("grad_out", eighths({4, 6}))
+                            .arg("input", x)
+                            .arg("normalized_shape", shape{6})
+                            .arg("mean", out[1])
+                            .arg("rstd", out[2])
+                            .arg("weight", eighths({6}))
+                            .arg("bias", eighths({6}))
+                            .arg("output_mask", std::vector<bool>{true, false, true}));
     declared(o, "S0, S0, S0, S0, R, R -> S0, R, P", 2);
     CHECK_FALSE(o.outputs()[1].defined());
 }
@@ -107,17 +125,27 @@ TEST_CASE("A35: layer_norm backward without the weight's gradient") {
 TEST_CASE("A14: layer_norm of a permuted input") {
     auto const x = eighths({2, 4, 3}).permute({0, 2, 1});
     REQUIRE_FALSE(x.is_contiguous());
-    rule_oracle const o(sample("aten::native_layer_norm").arg("input", x).arg("normalized_shape", shape{4}).arg("weight", eighths({4}))
-                            .arg("bias", none).arg("eps", 1e-5));
+    rule_oracle const o(sample("aten::native_layer_norm")
+                            .arg("input", x)
+                            .arg("normalized_shape", shape{4})
+                            .arg("weight", eighths({4}))
+                            .arg("bias", none)
+                            .arg("eps", 1e-5));
     declared(o, "S0, R -> S0, S0, S0", 2);
     declared(o, "S1, R -> S1, S1, S1", 3);
 }
 
 TEST_CASE("A40: attention by batch, heads and open queries; with keys cut, or causal queries, the values differ") {
     auto const make = [](std::int64_t heads, std::int64_t key_heads, bool causal) {
-        return sample("cantle::sdpa").arg("query", eighths({2, heads, 4, 4}) / 16).arg("key", eighths({2, key_heads, 4, 4}) / 16)
-            .arg("value", eighths({2, key_heads, 4, 4})).arg("attn_mask", none).arg("dropout_p", 0.0).arg("is_causal", causal)
-            .arg("scale", none).arg("enable_gqa", heads != key_heads);
+        return sample("cantle::sdpa")
+            .arg("query", eighths({2, heads, 4, 4}) / 16)
+            .arg("key", eighths({2, key_heads, 4, 4}) / 16)
+            .arg("value", eighths({2, key_heads, 4, 4}))
+            .arg("attn_mask", none)
+            .arg("dropout_p", 0.0)
+            .arg("is_causal", causal)
+            .arg("scale", none)
+            .arg("enable_gqa", heads != key_heads);
     };
     rule_oracle const open(make(4, 4, false)), causal(make(4, 4, true)), grouped(make(8, 2, false));
     declared(open, "S2, R, R -> S2, S2", 2);
@@ -130,8 +158,12 @@ TEST_CASE("A40: attention by batch, heads and open queries; with keys cut, or ca
 }
 
 TEST_CASE("E6: row-parallel addmm adds its bias once") {
-    rule_oracle const o(sample("aten::addmm").arg("self", eighths({6})).arg("mat1", eighths({4, 12})).arg("mat2", eighths({12, 6}))
-                            .arg("beta", 1).arg("alpha", 1));
+    rule_oracle const o(sample("aten::addmm")
+                            .arg("self", eighths({6}))
+                            .arg("mat1", eighths({4, 12}))
+                            .arg("mat2", eighths({12, 6}))
+                            .arg("beta", 1)
+                            .arg("alpha", 1));
     declared(o, "P, S1, S0 -> P", 2);
     refused(o, axis_row{{R, S(1), S(0)}, {P}}, 2);
     refused(o, axis_row{{R, P, R}, {P}}, 2);
