@@ -45,6 +45,18 @@ TEST_CASE("a product passes cuts of free dims, adds up cuts of the contracted on
                                    "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
 }
 
+TEST_CASE("a linear and its gradients: the weight's gradient is a sum over the tokens") {
+    auto const e = example_op("aten::linear").tensor("input", {4, 6, 8}).tensor("weight", {10, 8}).literal("bias", none).out({4, 6, 10});
+    CHECK(rows_of(e, 2) == texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S0 -> S2", "S2, S1 -> P", "P, R -> P",
+                                 "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
+    auto const x = example_op("cantle::linear_grad_input").tensor("grad", {4, 6, 10}).tensor("weight", {10, 8}).out({4, 6, 8});
+    CHECK(rows_of(x, 2) == texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S1 -> S2", "S2, S0 -> P", "P, R -> P",
+                                 "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
+    auto const w = example_op("cantle::linear_grad_weight").tensor("grad", {4, 6, 10}).tensor("input", {4, 6, 8}).out({10, 8});
+    CHECK(rows_of(w, 2) == texts{"R, R -> R", "S0, S0 -> P", "S1, S1 -> P", "S2, R -> S0", "R, S2 -> S1", "P, R -> P",
+                                 "P(avg), R -> P(avg)", "R, P -> P", "R, P(avg) -> P(avg)"});
+}
+
 TEST_CASE("E6: the addend of a Partial product is Partial too; Replicate beside Partial(sum) is no row") {
     auto const rows = rows_of(addmm({4, 6}, std::int64_t{1}), 2);
     CHECK(rows == texts{"R, R, R -> R", "S0, S0, R -> S0", "S1, R, S1 -> S1", "P, S1, S0 -> P", "P, P, R -> P", "R, P(avg), R -> P(avg)",

@@ -12,7 +12,7 @@ at::Tensor chances(shape const& x) {
 
 void add_elementwise_loss_samples(sample_list& s) {
     std::pair<shape, shape> const pairs[] = {{{12, 4}, {12, 4}}, {{2, 12, 3}, {2, 12, 3}}, {{12}, {12}}, {{12, 6}, {6}},
-                                             {{}, {}},           {{5, 1}, {5, 12}}};
+                                             {{}, {}},           {{5, 12}, {5, 1}}};
     for (auto const& [x, t] : pairs)
         for (std::int64_t how : {0, 1, 2}) {
             auto const with = [&, x = x, t = t](char const* name) {
@@ -36,8 +36,8 @@ void add_elementwise_loss_samples(sample_list& s) {
             s.push_back(back("aten::mse_loss_backward"));
             s.push_back(back("aten::smooth_l1_loss_backward").arg("beta", 0.5));
             s.push_back(back("aten::huber_loss_backward").arg("delta", 1.5));
-            std::vector<at::Tensor> weights{at::Tensor(), eighths(x, true)};
-            if (x.size() > 1) weights.push_back(eighths({x.back()}, true));
+            std::vector<at::Tensor> weights{at::Tensor(), eighths(x, true) * 32};
+            if (x.size() > 1) weights.push_back(eighths({x.back()}, true) * 32);
             for (auto const& w : weights) {
                 auto const weighted = [&w](sample made) {
                     w.defined() ? made.arg("weight", w) : made.arg("weight", none);

@@ -25,6 +25,7 @@ struct contraction {
     std::string out;
     std::optional<std::uint32_t> addend{};
     double beta = 1;
+    std::string first{};  ///< letters whose rows come before the output's
 };
 
 namespace detail {
@@ -55,13 +56,14 @@ inline axis_row contraction_row(op_query const& q, contraction const& c, char le
     return row;
 }
 
-/// All rows: cuts of the output's letters, then of the contracted ones, then Partial.
+/// All rows: cuts of the letters of `first`, of the output, then of the contracted ones, then Partial.
 inline void add_contraction_rows(op_query const& q, contraction const& c, row_list& rows) {
     std::string letters;
     auto const note = [&letters](std::string const& more) {
         for (char x : more)
             if (x != '.' && letters.find(x) == std::string::npos) letters += x;
     };
+    note(c.first);
     note(c.out);
     for (auto const& f : c.factors) note(f.letters);
     for (char x : letters) rows.add(contraction_row(q, c, x));
@@ -75,7 +77,7 @@ inline void add_contraction_rows(op_query const& q, contraction const& c, row_li
 /// A rule of fixed letters: {argument, letters} per factor, the output's letters, and the name of an addend with its literal beta.
 inline axis_rule product_rule(std::vector<std::pair<std::string, std::string>> factors, std::string out, std::string addend = {}) {
     return [factors, out, addend](op_query const& q, std::int64_t, row_list& rows) {
-        contraction c{{}, out, q.operation->slot(addend), q.operation->get<double>("beta", 1.0)};
+        contraction c{{}, out, q.operation->slot(addend), q.operation->get<double>("beta", 1.0), {}};
         for (auto const& f : factors) c.factors.push_back({q.operation->slot(f.first).value_or(0), f.second});
         add_contraction_rows(q, c, rows);
     };

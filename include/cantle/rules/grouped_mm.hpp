@@ -26,7 +26,7 @@ inline bool keeps_alignment(tensor_meta const& t, placement p, std::int64_t n) {
 inline void grouped_mm_rule(op_query const& q, std::int64_t n, row_list& rows) {
     if (q.operation->slot("bias") || q.operands.size() < 2) return;
     auto const l = detail::letters_of_grouped_mm(q.operands[0].rank(), q.operands[1].rank());
-    contraction const c{{{0, l.self}, {1, l.mat2}}, l.out};
+    contraction const c{{{0, l.self}, {1, l.mat2}}, l.out, std::nullopt, 1, {}};
     for (char x : std::string("mtnkg")) {
         if (l.self.find(x) == std::string::npos && l.mat2.find(x) == std::string::npos) continue;
         if (x == 'g' && l.self[0] + l.mat2[0] != 'g' + 'g') continue;  // groups lie in a dim of both, or are runs of another dim

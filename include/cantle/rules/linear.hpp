@@ -24,19 +24,19 @@ inline std::string leading_letters(std::size_t n) {
 /// aten::linear(input[..., K], weight[N, K], bias[N]?) -> [..., N]. A bias is added once: Partial where the product is (case E6).
 inline void linear_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
-    add_contraction_rows(q, {{{0, rest + "z"}, {1, "yz"}}, rest + "y", q.operation->slot("bias")}, rows);
+    add_contraction_rows(q, {{{0, rest + "z"}, {1, "yz"}}, rest + "y", q.operation->slot("bias"), 1, {}}, rows);
 }
 
 /// cantle::linear_grad_input(grad[..., N], weight[N, K]) -> [..., K].
 inline void linear_grad_input_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
-    add_contraction_rows(q, {{{0, rest + "y"}, {1, "yz"}}, rest + "z"}, rows);
+    add_contraction_rows(q, {{{0, rest + "y"}, {1, "yz"}}, rest + "z", std::nullopt, 1, {}}, rows);
 }
 
 /// cantle::linear_grad_weight(grad[..., N], input[..., K]) -> [N, K].
 inline void linear_grad_weight_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
-    add_contraction_rows(q, {{{0, rest + "y"}, {1, rest + "z"}}, "yz"}, rows);
+    add_contraction_rows(q, {{{0, rest + "y"}, {1, rest + "z"}}, "yz", std::nullopt, 1, rest}, rows);
 }
 
 /// aten::matmul: vectors have one letter, batch dims broadcast from the right.
@@ -46,7 +46,7 @@ inline void matmul_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const letters = [&batch](std::size_t rank, std::string const& last, std::string const& vector) {
         return rank == 1 ? vector : batch.substr(batch.size() - (rank - 2)) + last;
     };
-    add_contraction_rows(q, {{{0, letters(a, "yk", "k")}, {1, letters(b, "kz", "k")}}, batch + (a > 1 ? "y" : "") + (b > 1 ? "z" : "")},
+    add_contraction_rows(q, {{{0, letters(a, "yk", "k")}, {1, letters(b, "kz", "k")}}, batch + (a > 1 ? "y" : "") + (b > 1 ? "z" : ""), std::nullopt, 1, {}},
                          rows);
 }
 
