@@ -156,7 +156,7 @@ TEST_CASE("repeat on two axes: one makes its share of the copies, the other its 
     expanded const s(e, device_mesh::parse("2x3", "a,b"));
     CHECK(s.outputs_for("R,S0") == texts{"R,S0; d0=4>b", "S0,S0; d0=a>2>b"});
     expanded const t(e, device_mesh::parse("3x2", "b,a"));
-    CHECK(t.outputs_for("S0,R") == texts{"S0,S0; d0=a>2>b", "S0,R; d0=4>b"});
+    CHECK(t.outputs_for("S0,R") == texts{"S0,R; d0=4>b", "S0,S0; d0=a>2>b"});
 }
 
 TEST_CASE("repeat_interleave: copies stand inside the dim, or inside the flat tensor") {
