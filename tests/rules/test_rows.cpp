@@ -22,9 +22,6 @@ example_op binary(std::string name, shape a, shape b, shape full) {
     return example_op(std::move(name)).tensor("self", std::move(a)).tensor("other", std::move(b)).out(std::move(full));
 }
 example_op cast(dtype from, dtype to) { return unary("aten::_to_copy", {4, 6}, from, to).literal("dtype", to); }
-example_op along(std::string name, shape from, std::int64_t dim, shape to) {
-    return example_op(std::move(name)).tensor("self", std::move(from)).literal("dim", dim).out(std::move(to));
-}
 example_op reduce(std::string name, shape from, shape dims, bool keep, shape to, dtype in = dtype::float32, dtype out = dtype::float32) {
     return example_op(std::move(name))
         .tensor("self", std::move(from), in)

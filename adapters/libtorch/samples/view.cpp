@@ -35,6 +35,11 @@ void add_reshapes(sample_list& s) {
         s.push_back(sample(name).arg("self", indices({4, 12}, 1000)).arg("dtype", dtype::int32));
         s.push_back(sample(name).arg("self", indices({4, 12}, 1000).to(at::kInt)).arg("dtype", dtype::float32));
     }
+    // Rotary embeddings in complex numbers. The oracle reads real parts; where they go, the imaginary ones go too.
+    for (shape const& x : {shape{12, 2}, shape{4, 6, 12, 2}}) {
+        s.push_back(sample("aten::view_as_complex").arg("self", eighths(x)));
+        s.push_back(sample("aten::view_as_real").arg("self", at::view_as_complex(eighths(x)).clone()));
+    }
     // Windows that overlap: no view of whole dims.
     for (auto name : {"aten::as_strided", "aten::as_strided_copy"}) {
         s.push_back(sample(name).arg("self", eighths({24})).arg("size", shape{12, 6}).arg("stride", shape{1, 2}).arg("storage_offset", 1));
