@@ -127,6 +127,7 @@ std::string_view to_string(partial_split s) {
 }
 
 bool has_partials(at::ScalarType type, reduction kind) {
+    if (at::isComplexType(type)) return false;  // splits are made of real numbers
     bool const bounds = kind == reduction::max || kind == reduction::min;
     if (at::isComplexType(type)) return !bounds;  // no order
     return bounds ? type != at::kByte : type != at::kBool && type != at::kByte;

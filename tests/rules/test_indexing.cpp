@@ -62,10 +62,17 @@ example_op index_put(shape self, std::vector<std::int32_t> by, std::vector<shape
     return e.tensor("values", std::move(values)).literal("accumulate", accumulate).out(self);
 }
 example_op scatter(std::string name, shape self, shape index, shape src, i dim) {
-    return example_op(std::move(name)).tensor("self", self).literal("dim", dim).tensor("index", std::move(index), dtype::int64).tensor("src", std::move(src)).out(self);
+    return example_op(std::move(name))
+        .tensor("self", self)
+        .literal("dim", dim)
+        .tensor("index", std::move(index), dtype::int64)
+        .tensor("src", std::move(src))
+        .out(self);
 }
 example_op scatter_reduce(std::string how, bool include_self) {
-    return scatter("aten::scatter_reduce.two", {4, 6}, {4, 8}, {4, 8}, 1).literal("reduce", std::move(how)).literal("include_self", include_self);
+    return scatter("aten::scatter_reduce.two", {4, 6}, {4, 8}, {4, 8}, 1)
+        .literal("reduce", std::move(how))
+        .literal("include_self", include_self);
 }
 }  // namespace
 
@@ -136,7 +143,8 @@ TEST_CASE("A44: cut values are no row of index_put, unless they add up to a Part
     CHECK(cuts_of(index_put({4, 4}, {1, 2}, {{4}, {4}}, {4}, false), 4) == texts{"S0, R, R, R -> S0!", "S1, R, R, R -> S1!"});
     auto const adds = index_put({4, 4}, {1, 2}, {{4}, {4}}, {4}, true);
     CHECK(cuts_of(adds, 4) == texts{"P, S0, S0, S0 -> P", "S0, R, R, R -> S0!", "S1, R, R, R -> S1!"});
-    CHECK(partials_of(adds) == texts{"P, R, R, P -> P", "P(avg), R, R, P(avg) -> P(avg)", "P(max), R, R, R -> P(max)", "P(min), R, R, R -> P(min)"});
+    CHECK(partials_of(adds) ==
+          texts{"P, R, R, P -> P", "P(avg), R, R, P(avg) -> P(avg)", "P(max), R, R, R -> P(max)", "P(min), R, R, R -> P(min)"});
 }
 
 TEST_CASE("index_put: values follow the dims that no index speaks of, where they have them") {
@@ -151,10 +159,12 @@ TEST_CASE("index_put: values follow the dims that no index speaks of, where they
 // ---- along one dim
 
 TEST_CASE("index_select and gather: a cut of the index is a cut of the result, a cut of the dim is masked") {
-    auto const select = example_op("aten::index_select").tensor("self", {4, 8}).literal("dim", i{-1}).tensor("index", {6}, dtype::int64).out({4, 6});
+    auto const select =
+        example_op("aten::index_select").tensor("self", {4, 8}).literal("dim", i{-1}).tensor("index", {6}, dtype::int64).out({4, 6});
     CHECK(cuts_of(select, 2) == texts{"R, S0 -> S1", "S0, R -> S0", "S1, R -> P!"});
     CHECK(partials_of(select) == of_kinds("K, R -> K", every_kind));
-    auto const one = example_op("aten::index_select").tensor("self", {4, 8}).literal("dim", i{0}).tensor("index", {}, dtype::int64).out({1, 8});
+    auto const one =
+        example_op("aten::index_select").tensor("self", {4, 8}).literal("dim", i{0}).tensor("index", {}, dtype::int64).out({1, 8});
     CHECK(cuts_of(one, 2) == texts{"S0, R -> P!", "S1, R -> S1"});
     auto const gather = [](shape index) {
         return example_op("aten::gather").tensor("self", {4, 8, 6}).literal("dim", i{1}).tensor("index", index, dtype::int64).out(index);
@@ -179,7 +189,12 @@ TEST_CASE("A46: scatter along a whole dim needs no communication; a src larger t
 
 TEST_CASE("scatter of a literal: a sum over ranks only of 0, other kinds of any literal") {
     auto const e = [](double value) {
-        return example_op("aten::scatter.value").tensor("self", {4, 8}).literal("dim", i{1}).tensor("index", {4, 2}, dtype::int64).literal("value", value).out({4, 8});
+        return example_op("aten::scatter.value")
+            .tensor("self", {4, 8})
+            .literal("dim", i{1})
+            .tensor("index", {4, 2}, dtype::int64)
+            .literal("value", value)
+            .out({4, 8});
     };
     CHECK(cuts_of(e(0.0), 2) == texts{"S0, S0 -> S0", "S1, R -> S1!"});
     CHECK(partials_of(e(0.0)) == of_kinds("K, R -> K", every_kind));
@@ -192,8 +207,13 @@ TEST_CASE("what adds up is linear in self and source together, and shares of the
     CHECK(partials_of(add) == added);
     // A wider source is cut elsewhere than the index.
     CHECK(cuts_of(scatter("aten::scatter_add", {4, 6}, {4, 4}, {4, 8}, 1), 2) == texts{"S0, S0, S0 -> S0", "S1, R, R -> S1!"});
-    auto const rows = example_op("aten::index_add").tensor("self", {4, 6}).literal("dim", i{-1}).tensor("index", {8}, dtype::int64)
-                          .tensor("source", {4, 8}).literal("alpha", i{1}).out({4, 6});
+    auto const rows = example_op("aten::index_add")
+                          .tensor("self", {4, 6})
+                          .literal("dim", i{-1})
+                          .tensor("index", {8}, dtype::int64)
+                          .tensor("source", {4, 8})
+                          .literal("alpha", i{1})
+                          .out({4, 6});
     CHECK(cuts_of(rows, 2) == texts{"P, S0, S1 -> P", "S0, R, S0 -> S0", "S1, R, R -> S1!"});
     CHECK(partials_of(rows) == added);
 }
@@ -217,8 +237,13 @@ TEST_CASE("scatter_reduce: each reduction passes its own kind, shares only where
 
 TEST_CASE("scatter with an old-style reduce: adding a literal is affine, multiplying by one is linear and keeps order if it is positive") {
     auto const e = [](std::string how, double value) {
-        return example_op("aten::scatter.value_reduce").tensor("self", {4, 8}).literal("dim", i{1}).tensor("index", {4, 2}, dtype::int64)
-            .literal("value", value).literal("reduce", how).out({4, 8});
+        return example_op("aten::scatter.value_reduce")
+            .tensor("self", {4, 8})
+            .literal("dim", i{1})
+            .tensor("index", {4, 2}, dtype::int64)
+            .literal("value", value)
+            .literal("reduce", how)
+            .out({4, 8});
     };
     CHECK(partials_of(e("add", 1.5)) == of_kinds("K, R -> K", {"P(avg)", "P(max)", "P(min)"}));
     CHECK(partials_of(e("add", 0.0)) == of_kinds("K, R -> K", every_kind));
@@ -231,16 +256,31 @@ TEST_CASE("scatter with an old-style reduce: adding a literal is affine, multipl
 }
 
 TEST_CASE("index_copy and index_fill write rows") {
-    auto const copy = example_op("aten::index_copy").tensor("self", {4, 6}).literal("dim", i{0}).tensor("index", {2}, dtype::int64).tensor("source", {2, 6}).out({4, 6});
+    auto const copy = example_op("aten::index_copy")
+                          .tensor("self", {4, 6})
+                          .literal("dim", i{0})
+                          .tensor("index", {2}, dtype::int64)
+                          .tensor("source", {2, 6})
+                          .out({4, 6});
     CHECK(cuts_of(copy, 2) == texts{"S0, R, R -> S0!", "S1, R, S1 -> S1"});
     CHECK(partials_of(copy) == of_kinds("K, R, K -> K", every_kind));
     auto const fill = [](double value) {
-        return example_op("aten::index_fill.int_Scalar").tensor("self", {4, 6}).literal("dim", i{0}).tensor("index", {2}, dtype::int64).literal("value", value).out({4, 6});
+        return example_op("aten::index_fill.int_Scalar")
+            .tensor("self", {4, 6})
+            .literal("dim", i{0})
+            .tensor("index", {2}, dtype::int64)
+            .literal("value", value)
+            .out({4, 6});
     };
     CHECK(cuts_of(fill(1.0), 2) == texts{"S0, R -> S0!", "S1, R -> S1"});
     CHECK(partials_of(fill(0.0)) == of_kinds("K, R -> K", every_kind));
     CHECK(partials_of(fill(-1.0)) == of_kinds("K, R -> K", {"P(avg)", "P(max)", "P(min)"}));
-    auto const tensor = example_op("aten::index_fill.int_Tensor").tensor("self", {4, 6}).literal("dim", i{1}).tensor("index", {2}, dtype::int64).tensor("value", {}).out({4, 6});
+    auto const tensor = example_op("aten::index_fill.int_Tensor")
+                            .tensor("self", {4, 6})
+                            .literal("dim", i{1})
+                            .tensor("index", {2}, dtype::int64)
+                            .tensor("value", {})
+                            .out({4, 6});
     CHECK(cuts_of(tensor, 2) == texts{"S0, R, R -> S0", "S1, R, R -> S1!"});
     CHECK(partials_of(tensor) == of_kinds("K, R, K -> K", every_kind));
 }

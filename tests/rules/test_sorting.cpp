@@ -46,22 +46,35 @@ TEST_CASE("bincount is as long as its largest value, so it is done whole; it is 
 }
 
 TEST_CASE("places in a sorted sequence: values are cut freely, counts in parts of the sequence add up, larger values come later") {
-    auto const flat = example_op("aten::searchsorted.Tensor").tensor("sorted_sequence", {8}).tensor("self", {4, 6}).out({4, 6}, dtype::int64);
+    auto const flat =
+        example_op("aten::searchsorted.Tensor").tensor("sorted_sequence", {8}).tensor("self", {4, 6}).out({4, 6}, dtype::int64);
     CHECK(rows_of(flat, 2) == texts{"R, R -> R", "R, S0 -> S0", "R, S1 -> S1", "S0, R -> P", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
-    auto const rows = example_op("aten::searchsorted.Tensor").tensor("sorted_sequence", {4, 8}).tensor("self", {4, 6}).out({4, 6}, dtype::int64);
-    CHECK(rows_of(rows, 2) == texts{"R, R -> R", "S0, S0 -> S0", "R, S1 -> S1", "S1, R -> P", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
+    auto const rows =
+        example_op("aten::searchsorted.Tensor").tensor("sorted_sequence", {4, 8}).tensor("self", {4, 6}).out({4, 6}, dtype::int64);
+    CHECK(rows_of(rows, 2) ==
+          texts{"R, R -> R", "S0, S0 -> S0", "R, S1 -> S1", "S1, R -> P", "R, P(max) -> P(max)", "R, P(min) -> P(min)"});
     // A sorter names places of the whole sequence.
-    auto const sorter = example_op("aten::searchsorted.Tensor").tensor("sorted_sequence", {4, 8}).tensor("self", {4, 6})
-                            .tensor("sorter", {4, 8}, dtype::int64).out({4, 6}, dtype::int64);
-    CHECK(rows_of(sorter, 2) == texts{"R, R, R -> R", "S0, S0, S0 -> S0", "R, S1, R -> S1", "R, P(max), R -> P(max)", "R, P(min), R -> P(min)"});
+    auto const sorter = example_op("aten::searchsorted.Tensor")
+                            .tensor("sorted_sequence", {4, 8})
+                            .tensor("self", {4, 6})
+                            .tensor("sorter", {4, 8}, dtype::int64)
+                            .out({4, 6}, dtype::int64);
+    CHECK(rows_of(sorter, 2) ==
+          texts{"R, R, R -> R", "S0, S0, S0 -> S0", "R, S1, R -> S1", "R, P(max), R -> P(max)", "R, P(min), R -> P(min)"});
     auto const literal = example_op("aten::searchsorted.Scalar").tensor("sorted_sequence", {8}).literal("self", 0.5).out({}, dtype::int64);
     CHECK(rows_of(literal, 2) == texts{"R -> R", "S0 -> P"});
     auto const buckets = example_op("aten::bucketize.Tensor").tensor("self", {4, 6}).tensor("boundaries", {8}).out({4, 6}, dtype::int64);
-    CHECK(rows_of(buckets, 2) == texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S0 -> P", "P(max), R -> P(max)", "P(min), R -> P(min)"});
+    CHECK(rows_of(buckets, 2) ==
+          texts{"R, R -> R", "S0, R -> S0", "S1, R -> S1", "R, S0 -> P", "P(max), R -> P(max)", "P(min), R -> P(min)"});
 }
 
 TEST_CASE("one_hot passes cuts of its input where the number of classes is given") {
-    auto const e = [](i classes) { return example_op("aten::one_hot").tensor("self", {4, 6}, dtype::int64).literal("num_classes", classes).out({4, 6, 8}, dtype::int64); };
+    auto const e = [](i classes) {
+        return example_op("aten::one_hot")
+            .tensor("self", {4, 6}, dtype::int64)
+            .literal("num_classes", classes)
+            .out({4, 6, 8}, dtype::int64);
+    };
     CHECK(rows_of(e(8), 2) == texts{"R -> R", "S0 -> S0", "S1 -> S1"});
     CHECK(rows_of(e(-1), 2) == texts{"R -> R"});
 }

@@ -78,7 +78,8 @@ TEST_CASE("expand: a dim that grows is cut freely from a whole operand, the othe
 
 TEST_CASE("every op that reshapes has the rows of a view, whatever its arguments are called") {
     auto const rows = rows_of(view_op({4, 6, 8}, {24, 8}), 2);
-    CHECK(rows == texts{"R -> R", "S0 -> S0", "S1 -> S0*4", "S2 -> S1", "P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"});
+    CHECK(rows ==
+          texts{"R -> R", "S0 -> S0", "S1 -> S0*4", "S2 -> S1", "P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"});
     for (auto name : {"aten::_unsafe_view", "aten::view_copy", "aten::reshape", "aten::_reshape_alias", "aten::flatten.using_ints"})
         CHECK_MESSAGE((rows_of(example_op(name).tensor("self", {4, 6, 8}).out({24, 8}), 2) == rows), name);
     CHECK(rows_of(example_op("aten::unflatten.int").tensor("self", {24, 8}).out({4, 6, 8}), 2) == rows_of(view_op({24, 8}, {4, 6, 8}), 2));
@@ -100,7 +101,9 @@ TEST_CASE("A4: what flatten makes of a cut, unflatten takes back, on every axis 
 }
 
 TEST_CASE("A13: a view as another element type keeps cuts of all dims but the last, and no Partial") {
-    auto const e = [](shape from, shape to) { return example_op("aten::view.dtype").tensor("self", from).literal("dtype", dtype::int64).out(to); };
+    auto const e = [](shape from, shape to) {
+        return example_op("aten::view.dtype").tensor("self", from).literal("dtype", dtype::int64).out(to);
+    };
     CHECK(rows_of(e({4, 8}, {4, 1}), 2) == texts{"R -> R", "S0 -> S0"});
     CHECK(rows_of(e({4, 8}, {4, 8}), 2) == texts{"R -> R", "S0 -> S0", "S1 -> S1"});
     CHECK(rows_of(example_op("aten::view_copy.dtype").tensor("self", {4, 2}).out({4, 8}), 2) == texts{"R -> R", "S0 -> S0"});
@@ -108,20 +111,29 @@ TEST_CASE("A13: a view as another element type keeps cuts of all dims but the la
 
 TEST_CASE("as_strided is done whole, because rules know no strides") {
     for (auto name : {"aten::as_strided", "aten::as_strided_copy"})
-        CHECK(rows_of(example_op(name).tensor("self", {4, 8}).literal("size", shape{4, 8}).literal("stride", shape{8, 1}).out({4, 8}), 2) == moved({}));
+        CHECK(rows_of(example_op(name).tensor("self", {4, 8}).literal("size", shape{4, 8}).literal("stride", shape{8, 1}).out({4, 8}), 2) ==
+              moved({}));
 }
 
 TEST_CASE("permute, transpose, t and their copies rename dims; movedim puts the others in order") {
-    auto const permute = [](char const* name) { return example_op(name).tensor("self", {2, 4, 6}).literal("dims", shape{2, 0, 1}).out({6, 2, 4}); };
-    for (auto name : {"aten::permute", "aten::permute_copy"}) CHECK(rows_of(permute(name), 2) == moved({"S0 -> S1", "S1 -> S2", "S2 -> S0"}));
+    auto const permute = [](char const* name) {
+        return example_op(name).tensor("self", {2, 4, 6}).literal("dims", shape{2, 0, 1}).out({6, 2, 4});
+    };
+    for (auto name : {"aten::permute", "aten::permute_copy"})
+        CHECK(rows_of(permute(name), 2) == moved({"S0 -> S1", "S1 -> S2", "S2 -> S0"}));
     for (auto name : {"aten::transpose.int", "aten::transpose_copy.int"}) {
-        auto const e = example_op(name).tensor("self", {2, 4, 6}).literal("dim0", std::int64_t{0}).literal("dim1", std::int64_t{-1}).out({6, 4, 2});
+        auto const e =
+            example_op(name).tensor("self", {2, 4, 6}).literal("dim0", std::int64_t{0}).literal("dim1", std::int64_t{-1}).out({6, 4, 2});
         CHECK(rows_of(e, 2) == moved({"S0 -> S2", "S1 -> S1", "S2 -> S0"}));
     }
     CHECK(rows_of(example_op("aten::t_copy").tensor("self", {4, 6}).out({6, 4}), 2) == moved({"S0 -> S1", "S1 -> S0"}));
-    auto const one = example_op("aten::movedim.int").tensor("self", {2, 4, 6}).literal("source", std::int64_t{-1}).literal("destination", std::int64_t{0});
+    auto const one = example_op("aten::movedim.int")
+                         .tensor("self", {2, 4, 6})
+                         .literal("source", std::int64_t{-1})
+                         .literal("destination", std::int64_t{0});
     CHECK(rows_of(example_op(one).out({6, 2, 4}), 2) == moved({"S0 -> S1", "S1 -> S2", "S2 -> S0"}));
-    auto const list = example_op("aten::movedim.intlist").tensor("self", {2, 4, 6}).literal("source", shape{0, 1}).literal("destination", shape{-1, 0});
+    auto const list =
+        example_op("aten::movedim.intlist").tensor("self", {2, 4, 6}).literal("source", shape{0, 1}).literal("destination", shape{-1, 0});
     CHECK(rows_of(example_op(list).out({4, 6, 2}), 2) == moved({"S0 -> S2", "S1 -> S0", "S2 -> S1"}));
 }
 
@@ -133,7 +145,9 @@ TEST_CASE("complex numbers as pairs: the dim of pairs stays whole, sums pass, ma
 }
 
 TEST_CASE("expand_copy has the rows of expand") {
-    auto const e = [](char const* name) { return example_op(name).tensor("self", {4, 1, 6}).literal("size", shape{4, 8, 6}).out({4, 8, 6}); };
+    auto const e = [](char const* name) {
+        return example_op(name).tensor("self", {4, 1, 6}).literal("size", shape{4, 8, 6}).out({4, 8, 6});
+    };
     CHECK(rows_of(e("aten::expand"), 2) == moved({"S0 -> S0", "R -> S1", "S2 -> S2"}));
     CHECK(rows_of(e("aten::expand_copy"), 2) == rows_of(e("aten::expand"), 2));
 }
@@ -156,12 +170,16 @@ TEST_CASE("repeat on two axes: one makes its share of the copies, the other its 
     expanded const s(e, device_mesh::parse("2x3", "a,b"));
     CHECK(s.outputs_for("R,S0") == texts{"R,S0; d0=4>b", "S0,S0; d0=a>2>b"});
     expanded const t(e, device_mesh::parse("3x2", "b,a"));
-    CHECK(t.outputs_for("S0,R") == texts{"S0,S0; d0=a>2>b", "S0,R; d0=4>b"});
+    CHECK(t.outputs_for("S0,R") == texts{"S0,R; d0=4>b", "S0,S0; d0=a>2>b"});
 }
 
 TEST_CASE("repeat_interleave: copies stand inside the dim, or inside the flat tensor") {
     auto const e = [](argument_value dim, shape to) {
-        return example_op("aten::repeat_interleave.self_int").tensor("self", {4, 6}).literal("repeats", std::int64_t{2}).literal("dim", dim).out(to);
+        return example_op("aten::repeat_interleave.self_int")
+            .tensor("self", {4, 6})
+            .literal("repeats", std::int64_t{2})
+            .literal("dim", dim)
+            .out(to);
     };
     CHECK(rows_of(e(std::int64_t{1}, {4, 12}), 2) == moved({"S0 -> S0", "S1 -> S1", "R -> S1*6"}));
     CHECK(rows_of(e(std::int64_t{-2}, {8, 6}), 2) == moved({"S0 -> S0", "R -> S0*4", "S1 -> S1"}));

@@ -16,22 +16,25 @@ sample& indexed_by(sample& s, std::vector<at::Tensor> const& list) {
     return s;
 }
 
-struct indexed { shape self; std::vector<at::Tensor> by; };
+struct indexed {
+    shape self;
+    std::vector<at::Tensor> by;
+};
 
 std::vector<indexed> reads() {
     at::Tensor const skip;
     auto const negative = indices({6}, 12) - 12;
     return {
-        {{24, 6}, {indices({12}, 24)}},                                     // rows of a table
-        {{24, 6}, {indices({4, 12}, 24)}},                                  // [batch, sequence] of positions
-        {{4, 12, 6, 3}, {skip, skip, indices({1}, 6)}},                     // Falcon: one head
-        {{4, 12, 6}, {skip, indices({12}, 12)}},                            //
-        {{12, 24}, {indices({12}, 12), indices({12}, 24)}},                 // a element per row
-        {{12, 24, 3}, {indices({4, 1}, 12), indices({6}, 24)}},             // broadcast
-        {{12, 5, 24}, {indices({6}, 12), skip, indices({6}, 24)}},          // not in a row: their dims come first
-        {{2, 12, 24, 3}, {skip, indices({6, 4}, 12), indices({4}, 24)}},    //
-        {{12, 4}, {negative}},                                              // from the end
-        {{4, 12}, {skip, indices({}, 12)}},                                 // a single one
+        {{24, 6}, {indices({12}, 24)}},                                   // rows of a table
+        {{24, 6}, {indices({4, 12}, 24)}},                                // [batch, sequence] of positions
+        {{4, 12, 6, 3}, {skip, skip, indices({1}, 6)}},                   // Falcon: one head
+        {{4, 12, 6}, {skip, indices({12}, 12)}},                          //
+        {{12, 24}, {indices({12}, 12), indices({12}, 24)}},               // a element per row
+        {{12, 24, 3}, {indices({4, 1}, 12), indices({6}, 24)}},           // broadcast
+        {{12, 5, 24}, {indices({6}, 12), skip, indices({6}, 24)}},        // not in a row: their dims come first
+        {{2, 12, 24, 3}, {skip, indices({6, 4}, 12), indices({4}, 24)}},  //
+        {{12, 4}, {negative}},                                            // from the end
+        {{4, 12}, {skip, indices({}, 12)}},                               // a single one
     };
 }
 
@@ -53,12 +56,16 @@ void add_indexing_samples(sample_list& s) {
 
     // Every place is written once, or values are added: what is written twice is whatever came last.
     at::Tensor const skip;
-    struct put { shape self; std::vector<at::Tensor> by; shape values; };
+    struct put {
+        shape self;
+        std::vector<at::Tensor> by;
+        shape values;
+    };
     put const once[] = {{{24, 4}, {indices({12}, 12)}, {12, 4}},
-                        {{16}, {at::arange(16)}, {16}},                                                // A43
-                        {{4, 4}, {at::arange(4), at::arange(4)}, {4}},                                 // A44
-                        {{4, 12, 6, 3}, {skip, skip, indices({1}, 6)}, {4, 12, 1, 3}},                 // Falcon's backward
-                        {{4, 12, 6}, {skip, indices({12}, 12)}, {6}},                                  // values broadcast
+                        {{16}, {at::arange(16)}, {16}},                                 // A43
+                        {{4, 4}, {at::arange(4), at::arange(4)}, {4}},                  // A44
+                        {{4, 12, 6, 3}, {skip, skip, indices({1}, 6)}, {4, 12, 1, 3}},  // Falcon's backward
+                        {{4, 12, 6}, {skip, indices({12}, 12)}, {6}},                   // values broadcast
                         {{12, 5, 24}, {indices({6}, 12), skip, indices({6}, 24)}, {6, 5}},
                         {{12, 24}, {indices({12}, 12).reshape({12, 1}), indices({24}, 24)}, {12, 24}},
                         {{12, 4}, {indices({6}, 12) - 12}, {6, 1}}};
@@ -77,19 +84,27 @@ void add_indexing_samples(sample_list& s) {
         s.push_back(indexed_by(made, by).arg("values", eighths(values)).arg("accumulate", true));
     }
 
-    struct { shape self; int dim; shape index; } const selections[] = {
-        {{24, 6}, 0, {12}}, {{4, 12}, -1, {24}}, {{4, 12, 6}, 1, {3}}, {{12}, 0, {5}}, {{12, 4}, 0, {}}, {{2, 12, 3, 4}, 1, {12}}};
+    struct {
+        shape self;
+        int dim;
+        shape index;
+    } const selections[] = {{{24, 6}, 0, {12}}, {{4, 12}, -1, {24}}, {{4, 12, 6}, 1, {3}},
+                            {{12}, 0, {5}},     {{12, 4}, 0, {}},    {{2, 12, 3, 4}, 1, {12}}};
     for (auto const& [self, dim, index] : selections) {
         auto const size = self[static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(self.size()) : dim)];
         s.push_back(sample("aten::index_select").arg("self", eighths(self)).arg("dim", dim).arg("index", indices(index, size)));
     }
     s.push_back(sample("aten::index_select").arg("self", flags({12, 4})).arg("dim", 0).arg("index", indices({12}, 12)));
-    struct { shape self; int dim; shape index; } const gathers[] = {
-        {{1, 12}, 1, {1, 12}}, {{4, 24}, 1, {4, 12}}, {{4, 24}, -1, {2, 12}}, {{12, 6}, 0, {24, 6}}, {{4, 12, 6}, 1, {4, 3, 6}},
-        {{12}, 0, {24}},       {{12, 6}, 0, {12, 3}}};
+    struct {
+        shape self;
+        int dim;
+        shape index;
+    } const gathers[] = {{{1, 12}, 1, {1, 12}},      {{4, 24}, 1, {4, 12}}, {{4, 24}, -1, {2, 12}}, {{12, 6}, 0, {24, 6}},
+                         {{4, 12, 6}, 1, {4, 3, 6}}, {{12}, 0, {24}},       {{12, 6}, 0, {12, 3}}};
     for (auto const& [self, dim, index] : gathers) {
         auto const size = self[static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(self.size()) : dim)];
-        s.push_back(sample("aten::gather").arg("self", eighths(self)).arg("dim", dim).arg("index", indices(index, size)).arg("sparse_grad", false));
+        s.push_back(
+            sample("aten::gather").arg("self", eighths(self)).arg("dim", dim).arg("index", indices(index, size)).arg("sparse_grad", false));
     }
 }
 

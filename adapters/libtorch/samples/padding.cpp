@@ -5,8 +5,10 @@
 namespace cantle::libtorch {
 
 void add_padding_samples(sample_list& s) {
-    struct { shape x, pad; } const pads[] = {{{4, 12}, {1, 2}},           {{4, 12}, {0, 0, 2, 0}}, {{2, 3, 12, 6}, {1, 1, 0, 0}}, {{12, 24}, {0, -1}},
-                                             {{12, 4, 6}, {0, 0, 0, 3}}, {{12}, {0, 0}},          {{4, 12, 6}, {0, 1, 0, 0, 2, 1}}};
+    struct {
+        shape x, pad;
+    } const pads[] = {{{4, 12}, {1, 2}},          {{4, 12}, {0, 0, 2, 0}}, {{2, 3, 12, 6}, {1, 1, 0, 0}},   {{12, 24}, {0, -1}},
+                      {{12, 4, 6}, {0, 0, 0, 3}}, {{12}, {0, 0}},          {{4, 12, 6}, {0, 1, 0, 0, 2, 1}}};
     for (auto const& [x, pad] : pads)
         for (double value : {0.0, 1.5, -2.0}) {
             s.push_back(sample("aten::constant_pad_nd").arg("self", eighths(x)).arg("pad", pad).arg("value", value));
@@ -20,7 +22,8 @@ void add_padding_samples(sample_list& s) {
         s.push_back(sample(name).arg("self", eighths(x)).arg("padding", padding));
         auto grown = x;
         for (std::size_t i = 0; i < padding.size(); ++i) grown[x.size() - 1 - i / 2] += padding[i];
-        s.push_back(sample(std::string(name) + "_backward").arg("grad_output", eighths(grown)).arg("self", eighths(x)).arg("padding", padding));
+        s.push_back(
+            sample(std::string(name) + "_backward").arg("grad_output", eighths(grown)).arg("self", eighths(x)).arg("padding", padding));
     };
     for (auto kind : {"aten::reflection_pad", "aten::replication_pad"}) {
         auto const one = std::string(kind) + "1d", two = std::string(kind) + "2d";

@@ -16,13 +16,17 @@ at::Tensor distinct(shape const& index, std::int64_t dim, std::int64_t bound) {
 }  // namespace
 
 void add_scatter_samples(sample_list& s) {
-    struct { shape self; int dim; shape index, src; } const all[] = {
-        {{12, 8}, -1, {12, 2}, {12, 2}},           // router: [tokens, experts], top 2
-        {{12, 8}, 1, {12, 4}, {12, 6}},            // A46: src wider than the index
-        {{12, 8}, 1, {6, 4}, {12, 4}},             // index shorter: only some rows are written
-        {{24, 6}, 0, {12, 6}, {12, 6}},            //
-        {{4, 12, 6}, 1, {4, 12, 6}, {4, 12, 6}},   //
-        {{4, 12, 6}, 0, {3, 12, 6}, {4, 12, 6}},   //
+    struct {
+        shape self;
+        int dim;
+        shape index, src;
+    } const all[] = {
+        {{12, 8}, -1, {12, 2}, {12, 2}},          // router: [tokens, experts], top 2
+        {{12, 8}, 1, {12, 4}, {12, 6}},           // A46: src wider than the index
+        {{12, 8}, 1, {6, 4}, {12, 4}},            // index shorter: only some rows are written
+        {{24, 6}, 0, {12, 6}, {12, 6}},           //
+        {{4, 12, 6}, 1, {4, 12, 6}, {4, 12, 6}},  //
+        {{4, 12, 6}, 0, {3, 12, 6}, {4, 12, 6}},  //
         {{24}, 0, {12}, {12}},
     };
     for (auto const& [self, dim, index, src] : all) {
@@ -34,16 +38,21 @@ void add_scatter_samples(sample_list& s) {
         s.push_back(begin("aten::scatter.src", once).arg("src", eighths(src)));
         for (double value : {0.0, 1.0, -2.5}) {
             s.push_back(begin("aten::scatter.value", often).arg("value", value));
-            for (auto how : {"add", "multiply"}) s.push_back(begin("aten::scatter.value_reduce", often).arg("value", value).arg("reduce", how));
+            for (auto how : {"add", "multiply"})
+                s.push_back(begin("aten::scatter.value_reduce", often).arg("value", value).arg("reduce", how));
         }
         for (auto how : {"add", "multiply"}) s.push_back(begin("aten::scatter.reduce", often).arg("src", eighths(src)).arg("reduce", how));
         s.push_back(begin("aten::scatter_add", often).arg("src", eighths(src)));
         for (auto how : {"sum", "prod", "mean", "amax", "amin"})
             for (bool with_self : {true, false})
-                s.push_back(begin("aten::scatter_reduce.two", often).arg("src", eighths(src)).arg("reduce", how).arg("include_self", with_self));
+                s.push_back(
+                    begin("aten::scatter_reduce.two", often).arg("src", eighths(src)).arg("reduce", how).arg("include_self", with_self));
     }
-    struct { shape self; int dim; std::int64_t count; } const rows[] = {
-        {{24, 6}, 0, 12}, {{4, 12}, -1, 6}, {{4, 12, 6}, 1, 12}, {{12}, 0, 5}, {{2, 24, 3}, 1, 24}};
+    struct {
+        shape self;
+        int dim;
+        std::int64_t count;
+    } const rows[] = {{{24, 6}, 0, 12}, {{4, 12}, -1, 6}, {{4, 12, 6}, 1, 12}, {{12}, 0, 5}, {{2, 24, 3}, 1, 24}};
     for (auto const& [self, dim, count] : rows) {
         auto const d = static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(self.size()) : dim);
         auto source = self;
@@ -56,9 +65,11 @@ void add_scatter_samples(sample_list& s) {
                             .arg("index", often)
                             .arg("source", eighths(source))
                             .arg("alpha", alpha));
-        s.push_back(sample("aten::index_copy").arg("self", eighths(self)).arg("dim", dim).arg("index", once).arg("source", eighths(source)));
+        s.push_back(
+            sample("aten::index_copy").arg("self", eighths(self)).arg("dim", dim).arg("index", once).arg("source", eighths(source)));
         for (double value : {0.0, -1.5}) {
-            s.push_back(sample("aten::index_fill.int_Scalar").arg("self", eighths(self)).arg("dim", dim).arg("index", often).arg("value", value));
+            s.push_back(
+                sample("aten::index_fill.int_Scalar").arg("self", eighths(self)).arg("dim", dim).arg("index", often).arg("value", value));
             s.push_back(sample("aten::index_fill.int_Tensor")
                             .arg("self", eighths(self))
                             .arg("dim", dim)

@@ -36,13 +36,27 @@ void add_sorting_samples(sample_list& s) {
         s.push_back(sample("aten::bincount").arg("self", indices({n}, 7)).arg("weights", eighths({n})).arg("minlength", 3));
     }
     auto const sorted = [](shape const& x) { return std::get<0>(at::sort(eighths(x))); };
-    struct { shape sequence, values; } const searches[] = {{{12}, {24}}, {{24}, {4, 12}}, {{4, 12}, {4, 24}}, {{2, 12, 6}, {2, 12, 3}}, {{5}, {12}}};
+    struct {
+        shape sequence, values;
+    } const searches[] = {{{12}, {24}}, {{24}, {4, 12}}, {{4, 12}, {4, 24}}, {{2, 12, 6}, {2, 12, 3}}, {{5}, {12}}};
     for (auto const& [sequence, values] : searches)
         for (bool right : {false, true}) {
-            s.push_back(sample("aten::searchsorted.Tensor").arg("sorted_sequence", sorted(sequence)).arg("self", eighths(values)).arg("out_int32", false).arg("right", right));
+            s.push_back(sample("aten::searchsorted.Tensor")
+                            .arg("sorted_sequence", sorted(sequence))
+                            .arg("self", eighths(values))
+                            .arg("out_int32", false)
+                            .arg("right", right));
             if (sequence.size() == 1) {
-                s.push_back(sample("aten::searchsorted.Scalar").arg("sorted_sequence", sorted(sequence)).arg("self", 0.5).arg("out_int32", false).arg("right", right));
-                s.push_back(sample("aten::bucketize.Tensor").arg("self", eighths(values)).arg("boundaries", sorted(sequence)).arg("out_int32", false).arg("right", right));
+                s.push_back(sample("aten::searchsorted.Scalar")
+                                .arg("sorted_sequence", sorted(sequence))
+                                .arg("self", 0.5)
+                                .arg("out_int32", false)
+                                .arg("right", right));
+                s.push_back(sample("aten::bucketize.Tensor")
+                                .arg("self", eighths(values))
+                                .arg("boundaries", sorted(sequence))
+                                .arg("out_int32", false)
+                                .arg("right", right));
             }
         }
     auto const shuffled = eighths({4, 12});

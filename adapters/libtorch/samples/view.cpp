@@ -6,9 +6,10 @@ namespace cantle::libtorch {
 namespace {
 
 void add_reshapes(sample_list& s) {
-    std::pair<shape, shape> const views[] = {{{2, 12, 4}, {24, 4}}, {{24, 4}, {2, 12, 4}}, {{12, 12}, {12, 3, 4}}, {{4, 4, 4}, {8, 8}},
-                                             {{12, 8}, {16, 6}},    {{24}, {1, 24}},       {{3, 48}, {3, 6, 8}},   {{16}, {2, 8}},
-                                             {{12, 1, 4}, {12, 4}}, {{6, 16}, {96}},       {{5, 7}, {35}},         {{4, 6, 12}, {4, 6, 12}}};
+    std::pair<shape, shape> const views[] = {{{2, 12, 4}, {24, 4}}, {{24, 4}, {2, 12, 4}}, {{12, 12}, {12, 3, 4}},
+                                             {{4, 4, 4}, {8, 8}},   {{12, 8}, {16, 6}},    {{24}, {1, 24}},
+                                             {{3, 48}, {3, 6, 8}},  {{16}, {2, 8}},        {{12, 1, 4}, {12, 4}},
+                                             {{6, 16}, {96}},       {{5, 7}, {35}},        {{4, 6, 12}, {4, 6, 12}}};
     for (auto const& [from, to] : views) {
         for (auto name : {"aten::view", "aten::_unsafe_view", "aten::view_copy"})
             s.push_back(sample(name).arg("self", eighths(from)).arg("size", to));
@@ -35,10 +36,16 @@ void add_reshapes(sample_list& s) {
         s.push_back(sample(name).arg("self", indices({4, 12}, 1000)).arg("dtype", dtype::int32));
         s.push_back(sample(name).arg("self", indices({4, 12}, 1000).to(at::kInt)).arg("dtype", dtype::float32));
     }
+    // Rotary embeddings in complex numbers. The oracle reads real parts; where they go, the imaginary ones go too.
+    for (shape const& x : {shape{12, 2}, shape{4, 6, 12, 2}}) {
+        s.push_back(sample("aten::view_as_complex").arg("self", eighths(x)));
+        s.push_back(sample("aten::view_as_real").arg("self", at::view_as_complex(eighths(x)).clone()));
+    }
     // Windows that overlap: no view of whole dims.
     for (auto name : {"aten::as_strided", "aten::as_strided_copy"}) {
         s.push_back(sample(name).arg("self", eighths({24})).arg("size", shape{12, 6}).arg("stride", shape{1, 2}).arg("storage_offset", 1));
-        s.push_back(sample(name).arg("self", eighths({4, 6})).arg("size", shape{6, 4}).arg("stride", shape{1, 5}).arg("storage_offset", none));
+        s.push_back(
+            sample(name).arg("self", eighths({4, 6})).arg("size", shape{6, 4}).arg("stride", shape{1, 5}).arg("storage_offset", none));
     }
 }
 
@@ -57,7 +64,8 @@ void add_permutations(sample_list& s) {
         for (shape const& x : {shape{12}, shape{12, 4}, shape{3, 24}}) s.push_back(sample(name).arg("self", eighths(x)));
     s.push_back(sample("aten::movedim.int").arg("self", eighths({4, 6, 12})).arg("source", -1).arg("destination", 0));
     s.push_back(sample("aten::movedim.int").arg("self", eighths({12, 2, 4, 3})).arg("source", 0).arg("destination", 2));
-    s.push_back(sample("aten::movedim.intlist").arg("self", eighths({4, 6, 12})).arg("source", shape{0, 1}).arg("destination", shape{-1, 0}));
+    s.push_back(
+        sample("aten::movedim.intlist").arg("self", eighths({4, 6, 12})).arg("source", shape{0, 1}).arg("destination", shape{-1, 0}));
     s.push_back(sample("aten::movedim.intlist").arg("self", eighths({12, 24})).arg("source", shape{1}).arg("destination", shape{0}));
 }
 
@@ -69,12 +77,17 @@ void add_copies(sample_list& s) {
         // Grouped-query attention: keys of 2 heads for 12 queries.
         s.push_back(sample(name).arg("self", eighths({4, 2, 1, 3, 5})).arg("size", shape{4, 2, 6, 3, 5}).arg("implicit", false));
     }
-    struct { shape from, repeats; } const repeated[] = {{{12, 1, 4}, {1, 3, 1}}, {{6}, {4, 2}},  {{4, 6}, {12, 1}},
-                                                        {{12, 5}, {2, 1, 3}},    {{3, 24}, {1, 2}}, {{}, {12}}};
+    struct {
+        shape from, repeats;
+    } const repeated[] = {{{12, 1, 4}, {1, 3, 1}}, {{6}, {4, 2}}, {{4, 6}, {12, 1}}, {{12, 5}, {2, 1, 3}}, {{3, 24}, {1, 2}}, {{}, {12}}};
     for (auto const& [from, repeats] : repeated) s.push_back(sample("aten::repeat").arg("self", eighths(from)).arg("repeats", repeats));
     s.push_back(sample("aten::tile").arg("self", eighths({4, 6})).arg("dims", shape{2}));
     s.push_back(sample("aten::tile").arg("self", eighths({12, 3})).arg("dims", shape{4, 1, 2}));
-    struct { shape from; std::int64_t repeats; argument_value dim; } const interleaved[] = {
+    struct {
+        shape from;
+        std::int64_t repeats;
+        argument_value dim;
+    } const interleaved[] = {
         {{4, 12}, 3, std::int64_t{1}}, {{2, 6, 4}, 4, std::int64_t{-2}}, {{4, 6}, 2, none}, {{12}, 2, std::int64_t{0}}, {{5, 3}, 6, none}};
     for (auto const& [from, repeats, dim] : interleaved)
         s.push_back(sample("aten::repeat_interleave.self_int").arg("self", eighths(from)).arg("repeats", repeats).arg("dim", dim));

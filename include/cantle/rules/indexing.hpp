@@ -76,8 +76,10 @@ inline void index_rule(op_query const& q, std::int64_t, row_list& rows) {
     for (std::size_t d = 0; d < plan->by.size(); ++d) {
         auto in = whole;
         in[self] = placement::shard(d);
-        if (plan->by[d] < 0) rows.add(std::move(in), {placement::shard(plan->place[d])});
-        else rows.add(axis_row{std::move(in), {masked_read(q.outputs[0].type)}, {}, true});
+        if (plan->by[d] < 0)
+            rows.add(std::move(in), {placement::shard(plan->place[d])});
+        else
+            rows.add(axis_row{std::move(in), {masked_read(q.outputs[0].type)}, {}, true});
     }
     for (std::size_t e = 0; e < plan->broadcast.size(); ++e) {
         auto in = whole;
@@ -96,7 +98,8 @@ inline void index_local(local_view const& v, local_program& p) {
         if (plan->by[d] < 0 || !from.is_cut(d)) continue;
         need_interval(v, from, d);
         auto const i = static_cast<std::size_t>(plan->by[d]);
-        auto const own = made_local(p, from_the_front(p, static_cast<local_value>(i), from.global.sizes[d]), from.offset(d), from.sizes()[d]);
+        auto const own =
+            made_local(p, from_the_front(p, static_cast<local_value>(i), from.global.sizes[d]), from.offset(d), from.sizes()[d]);
         // One tensor may index several dims: each gets indices of its own.
         auto slots = std::get<operand_slots>(*call.find("indices"));
         slots.indices[d] = static_cast<std::int32_t>(in.size());
@@ -116,8 +119,10 @@ inline void index_local(local_view const& v, local_program& p) {
 inline void index_put_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const self = q.operation->slot("self").value_or(0), values = q.operation->slot("values").value_or(0);
     bool const accumulate = q.operation->get<bool>("accumulate", false);
-    if (accumulate) detail::add_added_rows(rows, self, values);
-    else detail::add_moved_rows(rows, {self, values});
+    if (accumulate)
+        detail::add_added_rows(rows, self, values);
+    else
+        detail::add_moved_rows(rows, {self, values});
     auto const plan = detail::index_plan_of(*q.operation, {q.operands.begin(), q.operands.end()});
     if (!plan) return;
     std::vector<placement> const whole(q.operands.size());
@@ -172,8 +177,10 @@ inline void read_along_dim_rule(op_query const& q, std::int64_t, row_list& rows)
         auto const S = placement::shard(d);
         if (d != dim) {
             // gather may read fewer rows than there are: then a rank's rows are not those its indices speak of.
-            if (!by_element) rows.add({S, R}, {S});
-            else if (index.sizes[d] == self.sizes[d]) rows.add({S, S}, {S});
+            if (!by_element)
+                rows.add({S, R}, {S});
+            else if (index.sizes[d] == self.sizes[d])
+                rows.add({S, S}, {S});
             continue;
         }
         if (index.rank() > 0) rows.add({R, by_element ? S : placement::shard(0)}, {S});

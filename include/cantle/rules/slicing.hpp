@@ -84,9 +84,12 @@ inline void select_rule(op_query const& q, std::int64_t, row_list& rows) {
     for (std::size_t d = 0; d < rank; ++d) {
         if (d == dim) continue;
         auto const whole = placement::shard(d), part = placement::shard(d < dim ? d : d - 1);
-        if (backward) rows.add({part}, {whole});
-        else if (q.operands.size() == 2) rows.add({whole, part}, {whole});
-        else rows.add({whole}, std::vector<placement>(q.outputs.size(), part));
+        if (backward)
+            rows.add({part}, {whole});
+        else if (q.operands.size() == 2)
+            rows.add({whole, part}, {whole});
+        else
+            rows.add({whole}, std::vector<placement>(q.outputs.size(), part));
     }
     detail::add_partial_rows(rows);
 }
@@ -96,7 +99,8 @@ inline void split_rule(op_query const& q, std::int64_t, row_list& rows) {
     std::size_t const rank = q.operands[0].rank();
     auto const dim = detail::dim_of(*q.operation, rank);
     for (std::size_t d = 0; d < rank; ++d)
-        if (d != dim || q.outputs.size() == 1) rows.add({placement::shard(d)}, std::vector<placement>(q.outputs.size(), placement::shard(d)));
+        if (d != dim || q.outputs.size() == 1)
+            rows.add({placement::shard(d)}, std::vector<placement>(q.outputs.size(), placement::shard(d)));
     detail::add_partial_rows(rows);
 }
 inline void split_local(local_view const& v, local_program& p) {
@@ -123,8 +127,10 @@ inline void unfold_backward_rule(op_query const& q, std::int64_t n, row_list& ro
     auto const dim = detail::dim_of(*q.operation, whole.size());
     for (std::size_t d = 0; d < whole.size(); ++d)
         if (d != dim || windows_stay_local(*q.operation, whole[d], windows[d], n)) rows.add({placement::shard(d)}, {placement::shard(d)});
-    if (q.operation->get<std::int64_t>("size", 1) <= q.operation->get<std::int64_t>("step", 1)) detail::add_partial_rows(rows);
-    else detail::add_linear_rows(rows, {0});
+    if (q.operation->get<std::int64_t>("size", 1) <= q.operation->get<std::int64_t>("step", 1))
+        detail::add_partial_rows(rows);
+    else
+        detail::add_linear_rows(rows, {0});
 }
 
 namespace detail {
@@ -146,9 +152,12 @@ inline void diagonal_rule(op_query const& q, std::int64_t, row_list& rows) {
     for (std::size_t d = 0; d < at.size(); ++d) {
         if (!at[d]) continue;
         auto const whole = placement::shard(d), part = placement::shard(*at[d]);
-        if (backward) rows.add({part}, {whole});
-        else if (q.operands.size() == 2) rows.add({whole, part}, {whole});
-        else rows.add({whole}, {part});
+        if (backward)
+            rows.add({part}, {whole});
+        else if (q.operands.size() == 2)
+            rows.add({whole, part}, {whole});
+        else
+            rows.add({whole}, {part});
     }
     detail::add_partial_rows(rows);
 }
@@ -164,10 +173,11 @@ inline void add_slicing_rules(rule_registry& r) {
     r.add_all({"aten::slice.Tensor", "aten::slice_copy.Tensor", "aten::narrow", "aten::narrow_copy"}, slice_rule, slice_local);
     r.add("aten::slice_backward", slice_backward_rule, slice_backward_local);
     r.add("aten::slice_scatter", slice_scatter_rule, slice_scatter_local);
-    r.add_all({"aten::select.int", "aten::select_copy.int", "aten::select_scatter", "aten::unbind.int", "aten::unbind_copy.int"}, select_rule);
+    r.add_all({"aten::select.int", "aten::select_copy.int", "aten::select_scatter", "aten::unbind.int", "aten::unbind_copy.int"},
+              select_rule);
     r.add("aten::select_backward", select_rule, input_sizes_local);
-    r.add_all({"aten::split.Tensor", "aten::split_copy.Tensor", "aten::split_with_sizes", "aten::split_with_sizes_copy", "aten::split.sizes",
-               "aten::chunk"},
+    r.add_all({"aten::split.Tensor", "aten::split_copy.Tensor", "aten::split_with_sizes", "aten::split_with_sizes_copy",
+               "aten::split.sizes", "aten::chunk"},
               split_rule, split_local);
     r.add_all({"aten::unfold", "aten::unfold_copy"}, unfold_rule, run_unchanged);
     r.add("aten::unfold_backward", unfold_backward_rule, input_sizes_local);
