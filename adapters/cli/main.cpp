@@ -59,6 +59,10 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
         ->take_all()
         ->expected(1)
         ->delimiter('\0');
+    app.add_flag("--uneven", c.uneven, "allow shards that are not equal, where an axis does not divide a dim (default: equal ones only)");
+    app.add_option("--fallback", c.fallback, "ops that no rule covers: none (an error that lists them) or replicate (whole on every rank)")
+        ->capture_default_str()
+        ->type_name("HOW");
     app.footer("Layouts have one placement per mesh axis: R (whole), S<dim> (cut along that dim), as in S0,R.");
 }
 

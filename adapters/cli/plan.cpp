@@ -129,6 +129,9 @@ std::vector<reported_option> options_of(plan_command const& c, plan_options cons
     list.push_back({"gap to stop at", shortest(o.relative_gap) + (o.relative_gap == 0 ? ", go on to the optimum" : ""), !c.gap});
     list.push_back({"most sweeps", std::to_string(o.max_sweeps), !c.max_sweeps});
     for (auto const& cost : c.cost) list.push_back({"cost", cost, false});
+    list.push_back({"uneven shards", o.uneven ? "allowed" : "off", !o.uneven});
+    list.push_back({"ops without a rule", o.fallback == rule_fallback::none ? "an error" : "whole on every rank",
+                    o.fallback == rule_fallback::none});
     if (c.cost.empty()) list.push_back({"cost", "standard (roofline compute, alpha-beta collectives)", true});
     return list;
 }
@@ -155,6 +158,10 @@ void run(plan_command const& c) {
     std::string outputs_note;
     options.boundary = boundary_of(c, mesh, graph, outputs_note);
     options.clustering = c.clustering;
+    options.uneven = c.uneven;
+    if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
+    else if (c.fallback != "none")
+        throw bad_option("--fallback '" + c.fallback + "'", "there is no such fallback", "use none or replicate");
     options.tie_break = c.tie_break.value_or(options.tie_break);
     options.relative_gap = c.gap.value_or(options.relative_gap);
     if (c.max_sweeps) {

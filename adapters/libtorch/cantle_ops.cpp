@@ -71,16 +71,33 @@ Tensor linear_grad_weight_meta(Tensor const& grad, Tensor const& input) {
 
 // ---- attention ----
 
+/// The CPU kernel wants one head dim. Latent attention has narrower values: columns of zeros more change nothing.
+Tensor widened(Tensor const& t, std::int64_t head_dim) {
+    TORCH_CHECK(t.size(3) <= head_dim, "sdpa: values wider than queries are not supported on CPU");
+    return t.size(3) == head_dim ? t : at::constant_pad_nd(t, {0, head_dim - t.size(3)});
+}
+
+/// The first `dim` columns, in the memory of [B, S, H, E] as the kernel's own results.
+Tensor narrowed(Tensor const& t, std::int64_t dim) {
+    return t.size(3) == dim ? t : t.narrow(3, 0, dim).transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 std::tuple<Tensor, Tensor> sdpa_cpu(Tensor const& query, Tensor const& key, Tensor const& value, std::optional<Tensor> const& attn_mask,
                                     double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
-    return at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale);
+    auto const head_dim = query.size(3), value_dim = value.size(3);
+    auto [out, logsumexp] =
+        at::_scaled_dot_product_flash_attention_for_cpu(query, key, widened(value, head_dim), dropout_p, is_causal, attn_mask, scale);
+    return {narrowed(out, value_dim), logsumexp};
 }
 
 std::tuple<Tensor, Tensor, Tensor> sdpa_backward_cpu(Tensor const& grad_out, Tensor const& query, Tensor const& key, Tensor const& value,
                                                      Tensor const& out, Tensor const& logsumexp, std::optional<Tensor> const& attn_mask,
                                                      double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
-    return at::_scaled_dot_product_flash_attention_for_cpu_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal,
-                                                                    attn_mask, scale);
+    auto const head_dim = query.size(3), value_dim = value.size(3);
+    auto [grad_query, grad_key, grad_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        widened(grad_out, head_dim), query, key, widened(value, head_dim), widened(out, head_dim), logsumexp, dropout_p, is_causal,
+        attn_mask, scale);
+    return {grad_query, grad_key, narrowed(grad_value, value_dim)};
 }
 
 /// [B, H, S, E] as the kernels lay it out: the memory of [B, S, H, E].
@@ -97,7 +114,10 @@ std::tuple<Tensor, Tensor> sdpa_meta(Tensor const& query, Tensor const& key, Ten
     TORCH_CHECK(key.size(0) == b && value.size(0) == b && key.size(2) == value.size(2) && key.size(3) == query.size(3) &&
                     key.size(1) == value.size(1) && (enable_gqa ? h % key.size(1) == 0 : h == key.size(1)),
                 "sdpa: shapes ", query.sizes(), ", ", key.sizes(), " and ", value.sizes(), " do not fit");
-    return {heads_meta(b, h, s, value.size(3), query.scalar_type()),
+    // As the kernels: the output lies as the query does, [B, S, H, E] or [B, H, S, E] in memory.
+    bool const as_query = value.size(3) == query.size(3) && query.is_non_overlapping_and_dense();
+    return {as_query ? Tensor(at::detail::empty_strided_meta(query.sizes(), query.strides(), query.scalar_type()))
+                     : heads_meta(b, h, s, value.size(3), query.scalar_type()),
             Tensor(at::detail::empty_strided_meta({b, h, s}, {s * h, 1, h}, statistics_type(query)))};
 }
 

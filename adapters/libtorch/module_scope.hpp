@@ -18,7 +18,9 @@ namespace cantle::libtorch {
 /// Ops called while it lives belong to that module (or to a module below it). Scopes nest and must be destroyed in reverse order.
 class module_scope {
 public:
-    explicit module_scope(torch::nn::Module const* module) noexcept : module_(module), outer_(innermost_) { innermost_ = this; }
+    explicit module_scope(torch::nn::Module const* module) noexcept : module_scope(static_cast<void const*>(module)) {}
+    /// A module that is no torch::nn::Module; its address or id is what capture_request::modules names.
+    explicit module_scope(void const* module) noexcept : module_(module), outer_(innermost_) { innermost_ = this; }
     ~module_scope() { innermost_ = outer_; }
     module_scope(module_scope const&) = delete;
     module_scope& operator=(module_scope const&) = delete;
@@ -27,7 +29,7 @@ public:
     static void const* current() noexcept;
 
 private:
-    torch::nn::Module const* module_;
+    void const* module_;
     module_scope const* outer_;
     static thread_local module_scope const* innermost_;
 };

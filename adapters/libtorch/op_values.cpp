@@ -79,6 +79,14 @@ argument_value list_argument(c10::IValue const& v, c10::Type const& element,
     }
 }
 
+template <class T>
+std::vector<double> read_as_doubles(at::Tensor const& t) {
+    auto const* data = t.const_data_ptr<T>();
+    std::vector<double> values(static_cast<std::size_t>(t.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
+    return values;
+}
+
 }  // namespace
 
 dtype to_dtype(at::ScalarType type) {
@@ -91,6 +99,20 @@ at::ScalarType to_scalar_type(dtype type) {
     for (auto const& [ours, theirs] : types)
         if (ours == type) return theirs;
     refuse("element type " + std::string(to_string(type)));
+}
+
+std::vector<double> values_of(at::Tensor const& t) {
+    switch (t.scalar_type()) {
+        case at::kDouble: return read_as_doubles<double>(t);
+        case at::kFloat: return read_as_doubles<float>(t);
+        case at::kBFloat16: return read_as_doubles<at::BFloat16>(t);
+        case at::kHalf: return read_as_doubles<at::Half>(t);
+        case at::kLong: return read_as_doubles<std::int64_t>(t);
+        case at::kInt: return read_as_doubles<std::int32_t>(t);
+        case at::kBool: return read_as_doubles<bool>(t);
+        default:
+            throw error(error_code::capture_failed, "a constant tensor", "its element type is not supported", "register it as a buffer");
+    }
 }
 
 tensor_meta to_meta(at::Tensor const& tensor) {

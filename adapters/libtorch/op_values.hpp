@@ -13,6 +13,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace cantle::libtorch {
 
@@ -22,6 +23,9 @@ at::ScalarType to_scalar_type(dtype type);
 
 /// Sizes, strides and type of a tensor; an undefined tensor gives defined == false.
 tensor_meta to_meta(at::Tensor const& tensor);
+
+/// The elements of a contiguous CPU tensor in order. Throws error 604 for an element type that graphs cannot hold as data.
+std::vector<double> values_of(at::Tensor const& tensor);
 
 /// A boxed argument as a graph holds it. `operand` is asked for the slot of every defined tensor. `type` is the schema's real type.
 argument_value to_argument(c10::IValue const& value, c10::Type const& type, std::function<std::uint32_t(at::Tensor const&)> const& operand);

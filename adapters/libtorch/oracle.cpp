@@ -145,7 +145,7 @@ oracle_verdict rule_oracle::judge(oracle_strategy const& s, device_mesh const& m
         auto const& t = p < operand_count ? operand_metas_[p] : output_metas_[p - operand_count];
         if (!t.defined) continue;
         bool const means = p >= operand_count || mean_something(s.layouts[p], sample_.operands[p].scalar_type());
-        if (!s.layouts[p].fits(t.sizes) || !means) return {oracle_verdict::kind::does_not_divide, ""};
+        if (!s.layouts[p].fits(t.sizes, shard_policy::uneven) || !means) return {oracle_verdict::kind::does_not_divide, ""};
     }
     auto const refuted = [](std::string why) { return oracle_verdict{oracle_verdict::kind::refuted, std::move(why)}; };
     std::span<layout const> const operands(s.layouts.data(), operand_count);

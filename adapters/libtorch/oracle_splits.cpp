@@ -128,11 +128,18 @@ std::string_view to_string(partial_split s) {
 
 bool has_partials(at::ScalarType type, reduction kind) {
     bool const bounds = kind == reduction::max || kind == reduction::min;
+    if (at::isComplexType(type)) return !bounds;  // no order
     return bounds ? type != at::kByte : type != at::kBool && type != at::kByte;
 }
 
 rank_tensors split_partial(at::Tensor const& global, reduction kind, std::int64_t n, partial_split how, std::uint64_t seed,
                            std::int64_t averaged) {
+    if (global.is_complex()) {
+        rank_tensors parts;
+        for (auto const& t : split_partial(at::view_as_real(global.resolve_conj()), kind, n, how, seed, averaged))
+            parts.push_back(at::view_as_complex(t.contiguous()));
+        return parts;
+    }
     dice d(seed);
     if (kind == reduction::avg) averaged = n;
     auto const whole = global.to(at::kDouble) * static_cast<double>(averaged);

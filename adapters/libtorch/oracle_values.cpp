@@ -3,6 +3,7 @@
 
 #include <cantle/base/assert.hpp>
 #include <cantle/base/tensor_type.hpp>
+#include <cantle/mesh/local_piece.hpp>
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -66,6 +67,12 @@ std::vector<std::vector<std::int64_t>> held_indices(layout const& l, device_mesh
     std::vector<std::vector<std::int64_t>> held(global.size());
     std::size_t digit = 0;
     for (std::size_t d = 0; d < global.size(); ++d) {
+        if (l.is_uneven(d, global[d])) {  // nested ceil chunks: an interval
+            auto const piece = piece_of(l, mesh, global, rank);
+            for (std::int64_t k = 0; k < piece.sizes[d]; ++k) held[d].push_back(piece.offset[d] + k);
+            while (digit < l.digits().size() && l.digits()[digit].dim == d) ++digit;
+            continue;
+        }
         // Digits from the outermost: every whole one multiplies what is held, every cut one picks.
         std::vector<std::int64_t> starts{0};
         std::int64_t rest = global[d];
@@ -114,12 +121,18 @@ plain_values plain(at::Tensor const& t, bool values_matter) {
     if (!p.defined) return p;
     p.type = t.scalar_type();
     p.sizes = t.sizes().vec();
+    if (t.is_complex()) {  // pairs of numbers, in a last dim that no layout names
+        auto const type = p.type;
+        p = plain(at::view_as_real(t.resolve_conj()), values_matter);
+        p.type = type;
+        return p;
+    }
     auto const count = static_cast<std::size_t>(t.numel());
     if (!values_matter) {
         p.values.assign(count, 0.0);
         return p;
     }
-    auto const as_double = (p.type == at::kDouble ? t : t.to(at::kDouble)).contiguous();
+    auto const as_double = (p.type == at::kDouble ? t.resolve_neg() : t.to(at::kDouble)).contiguous();
     auto const* data = as_double.const_data_ptr<double>();
     p.values.assign(data, data + count);
     for (double v : p.values)
@@ -135,7 +148,8 @@ std::string difference(std::vector<plain_values> const& ranks, layout const& l, 
     }
     if (!want.defined) return {};
     // Ops that round are compared within their type's precision; bf16 has none to spare.
-    double const epsilon = exact ? 0.0 : want.type == at::kDouble ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
+    bool const wide = want.type == at::kDouble || want.type == at::kComplexDouble;
+    double const epsilon = exact ? 0.0 : wide ? 1e-12 : want.type == at::kFloat ? 1e-6 : 0.0;
     double const allowed = epsilon * want.scale;
     std::string found;
     auto const same = [&](double got, std::int64_t position) {

@@ -34,28 +34,6 @@ argument_value literal_of(at::Tensor const& wrapped) {
     }
 }
 
-template <class T>
-std::vector<double> read_as_doubles(at::Tensor const& t) {
-    auto const* data = t.const_data_ptr<T>();
-    std::vector<double> values(static_cast<std::size_t>(t.numel()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
-    return values;
-}
-
-std::vector<double> values_of(at::Tensor const& t) {
-    switch (t.scalar_type()) {
-        case at::kDouble: return read_as_doubles<double>(t);
-        case at::kFloat: return read_as_doubles<float>(t);
-        case at::kBFloat16: return read_as_doubles<at::BFloat16>(t);
-        case at::kHalf: return read_as_doubles<at::Half>(t);
-        case at::kLong: return read_as_doubles<std::int64_t>(t);
-        case at::kInt: return read_as_doubles<std::int32_t>(t);
-        case at::kBool: return read_as_doubles<bool>(t);
-        default:
-            throw error(error_code::capture_failed, "a constant tensor", "its element type is not supported", "register it as a buffer");
-    }
-}
-
 std::vector<at::Tensor> tensors_of(std::span<c10::IValue const> values) {
     std::vector<at::Tensor> tensors;
     for (auto const& v : values) {
@@ -252,11 +230,14 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
     auto const& facts = facts_of(handle);
     auto const count = static_cast<std::ptrdiff_t>(handle.schema().arguments().size());
     std::vector<c10::IValue> const arguments(stack.end() - count, stack.end());
-    if (facts.reads_values || (facts.name == "aten::index.Tensor" && indexes_by_mask(arguments)))
-        throw error(error_code::data_dependent, where(facts),
-                    facts.name == "aten::_local_scalar_dense" ? "the model reads a value of a tensor (.item() or a branch on it)"
-                                                              : "its result depends on the values of a tensor, or the result's shape does",
+    auto const refuse_reading = [&](char const* problem) {
+        throw error(error_code::data_dependent, where(facts), problem,
                     "compute with tensors only: masks (where, masked_fill) instead of branches and of selecting elements");
+    };
+    if (facts.reads_values || (facts.name == "aten::index.Tensor" && indexes_by_mask(arguments)))
+        refuse_reading(facts.name == "aten::_local_scalar_dense"
+                           ? "the model reads a value of a tensor (.item() or a branch on it)"
+                           : "its result depends on the values of a tensor, or the result's shape does");
     if (facts.writes)
         throw error(error_code::capture_failed, where(facts),
                     "it writes into a parameter, a buffer or another tensor from outside of forward",
@@ -264,7 +245,9 @@ void recorder::call(c10::OperatorHandle const& handle, c10::DispatchKeySet below
     try {
         if (auto const* shape = find_shape_function(handle)) (*shape)(stack);
         else handle.redispatchBoxed(below, &stack);
-    } catch (c10::NotImplementedError const&) {
+    } catch (c10::NotImplementedError const& e) {
+        if (std::string_view(e.what_without_backtrace()).find("copy out of meta tensor") != std::string_view::npos)
+            refuse_reading("the model reads a value of a tensor (it copies it to another device: .cpu(), .tolist())");
         throw error(error_code::no_shape_function, where(facts), "PyTorch has no C++ Meta kernel for it, and cantle no shape function",
                     "add one line to the table in adapters/libtorch/shape_functions.cpp");
     } catch (c10::Error const& e) {
@@ -283,6 +266,12 @@ void recorder::record(c10::OperatorHandle const& handle, op_facts const& facts, 
         if (phase_ == phase::forward && newest > first_sequence_)
             forward_of_sequence_[newest - 1].push_back({v, &facts.base_name, recorded});
     };
+
+    if (facts.name == "aten::_to_copy" && arguments[0].toTensor().is_cpu() && results[0].is_meta() &&
+        results[0].scalar_type() == arguments[0].toTensor().scalar_type()) {
+        remember(results[0], operand(arguments[0].toTensor(), facts));  // a constant is where the graph runs
+        return;
+    }
 
     std::optional<value_ref> known;
     bool anything_new = false;

@@ -43,19 +43,6 @@ void check(graph_node const& node, std::vector<at::Tensor> const& results, repla
     }
 }
 
-at::Tensor constant_tensor(graph_node const& node, c10::Device device) {
-    bool const wrapped = node.operation.get<bool>("wrapped_number", false);
-    auto const& meta = node.outputs.at(0);
-    auto const count = static_cast<std::size_t>(meta.elements());
-    if (node.constant_data.size() != count) misfit(node, "its data do not fill its shape");
-    auto t = at::empty(meta.sizes, at::TensorOptions(at::kDouble));
-    std::copy(node.constant_data.begin(), node.constant_data.end(), t.mutable_data_ptr<double>());
-    t = t.to(to_scalar_type(meta.type));
-    if (!wrapped) return meta.sizes.empty() ? t : t.to(device);  // a 0-dim CPU tensor may meet any device, as in eager
-    t.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return t;
-}
-
 /// add(linear(x, w), bias) as one call, where PyTorch did it so and nothing else uses the product. Gives, by node, the linear that an add
 /// takes in.
 std::vector<std::optional<vertex>> find_biased_linears(training_graph const& g) {
@@ -76,6 +63,20 @@ std::vector<std::optional<vertex>> find_biased_linears(training_graph const& g) 
 }
 
 }  // namespace
+
+at::Tensor constant_tensor(graph_node const& node, c10::Device device) {
+    bool const wrapped = node.operation.get<bool>("wrapped_number", false);
+    auto const& meta = node.outputs.at(0);
+    auto const count = static_cast<std::size_t>(meta.elements());
+    if (node.constant_data.size() != count)
+        throw error(error_code::bad_graph, node.name + " (" + node.operation.name + ")", "its data do not fill its shape", "");
+    auto t = at::empty(meta.sizes, at::TensorOptions(at::kDouble));
+    std::copy(node.constant_data.begin(), node.constant_data.end(), t.mutable_data_ptr<double>());
+    t = t.to(to_scalar_type(meta.type));
+    if (!wrapped) return meta.sizes.empty() ? t : t.to(device);  // a 0-dim CPU tensor may meet any device, as in eager
+    t.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return t;
+}
 
 std::map<std::string, at::Tensor> replay(training_graph const& g, std::map<std::string, at::Tensor> const& inputs,
                                          replay_options const& options) {

@@ -17,6 +17,9 @@ struct replay_options {
     bool check_strides = false;  ///< and its strides
 };
 
+/// The tensor of a constant node; a wrapped number (a Python literal) stays one. Throws 303 where its data do not fill its shape.
+at::Tensor constant_tensor(graph_node const& node, c10::Device device);
+
 /// Runs every node in order; a tensor is let go after its last use. `inputs` has a tensor for every source but constants, by node name;
 /// result: the tensor of every sink, by node name. Throws 502 where an input is missing, 303 where shapes or types do not fit.
 std::map<std::string, at::Tensor> replay(training_graph const& graph, std::map<std::string, at::Tensor> const& inputs,

@@ -158,12 +158,14 @@ Tensor sdpa_whole(Tensor const& query, Tensor const& key, Tensor const& value, s
     bool const has_mask = mask && mask->defined();
     // What the fused kernels take: four dims, no dropout (its mask is no tensor that a graph could carry), no gradient of the mask.
     bool const fused = dropout_p == 0.0 && query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
-                       query.size(3) == value.size(3) && at::isFloatingType(query.scalar_type()) && !(has_mask && mask->requires_grad());
+                       value.size(3) <= query.size(3) && at::isFloatingType(query.scalar_type()) && !(has_mask && mask->requires_grad());
     if (!fused) return at::scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
     std::optional<Tensor> additive = has_mask ? mask : std::nullopt;
     if (has_mask && mask->scalar_type() == at::kBool)
         additive = at::zeros_like(*mask, query.options()).masked_fill(mask->logical_not(), -std::numeric_limits<double>::infinity());
-    return sdpa_function::apply(query, key, value, additive, is_causal, scale, enable_gqa);
+    // One key and value head that broadcasts over the query's heads (multi-query) is grouped-query attention with one group.
+    bool const one_head = key.size(1) == 1 && value.size(1) == 1 && query.size(1) > 1;
+    return sdpa_function::apply(query, key, value, additive, is_causal, scale, enable_gqa || one_head);
 }
 
 // ---- cross-entropy ----
@@ -242,5 +244,8 @@ struct whole_ops_guard::state {
 };
 whole_ops_guard::whole_ops_guard() : state_(std::make_unique<state>()) {}
 whole_ops_guard::~whole_ops_guard() = default;
+bool whole_ops_guard::active() {
+    return c10::impl::tls_is_dispatch_key_included(whole_ops_key) && !c10::impl::tls_is_dispatch_key_excluded(whole_ops_key);
+}
 
 }  // namespace cantle::libtorch

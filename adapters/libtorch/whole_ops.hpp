@@ -13,6 +13,7 @@ class whole_ops_guard {
 public:
     whole_ops_guard();
     ~whole_ops_guard();
+    static bool active();  ///< whether one lives in this thread, and no op that is kept whole runs just now
     whole_ops_guard(whole_ops_guard const&) = delete;
     whole_ops_guard& operator=(whole_ops_guard const&) = delete;
 

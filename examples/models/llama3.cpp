@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operands with a cost are named first: C++ leaves the order of evaluation of a * b open, and a captured graph should not depend on it.
 #include <adapters/libtorch/module_scope.hpp>
+#include <examples/models/decoder_parts.hpp>
 #include <examples/models/llama3.hpp>
-
-#include <cmath>
 
 namespace cantle_models {
 namespace F = torch::nn::functional;
 using cantle::libtorch::module_scope;
-
-namespace {
-
-torch::nn::Linear projection(std::int64_t in, std::int64_t out) { return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false)); }
-
-/// Rotates pairs (i, i + head_dim / 2) of x [B, H, S, head_dim] by the angles of their position.
-torch::Tensor rotate(torch::Tensor const& x, torch::Tensor const& cos, torch::Tensor const& sin) {
-    auto const halves = x.chunk(2, -1);
-    auto const turned = torch::cat({-halves[1], halves[0]}, -1);
-    auto const along = x * cos;
-    return along + turned * sin;
-}
-
-}  // namespace
-
-rms_norm_impl::rms_norm_impl(std::int64_t dim, double eps_) : eps(eps_) { weight = register_parameter("weight", torch::ones({dim})); }
-
-torch::Tensor rms_norm_impl::forward(torch::Tensor const& x) {
-    module_scope const scope(this);
-    auto const wide = x.to(torch::kFloat);
-    auto const scale = torch::rsqrt(wide.pow(2).mean(-1, true) + eps);
-    return (wide * scale).to(x.scalar_type()) * weight;
-}
 
 llama3_attention_impl::llama3_attention_impl(llama3_config const& c)
     : config(c), wq(projection(c.dim, c.heads * c.head_dim())), wk(projection(c.dim, c.kv_heads * c.head_dim())),
@@ -53,21 +29,8 @@ torch::Tensor llama3_attention_impl::forward(torch::Tensor const& x, torch::Tens
     return wo(mixed.transpose(1, 2).reshape({b, s, config.heads * config.head_dim()}));
 }
 
-llama3_feed_forward_impl::llama3_feed_forward_impl(llama3_config const& c)
-    : w1(projection(c.dim, c.ffn)), w2(projection(c.ffn, c.dim)), w3(projection(c.dim, c.ffn)) {
-    register_module("w1", w1);
-    register_module("w2", w2);
-    register_module("w3", w3);
-}
-
-torch::Tensor llama3_feed_forward_impl::forward(torch::Tensor const& x) {
-    module_scope const scope(this);
-    auto const gate = torch::silu(w1(x));
-    return w2(gate * w3(x));
-}
-
 llama3_layer_impl::llama3_layer_impl(llama3_config const& c)
-    : attention_norm(c.dim, c.eps), attention(c), ffn_norm(c.dim, c.eps), feed_forward(c) {
+    : attention_norm(c.dim, c.eps), attention(c), ffn_norm(c.dim, c.eps), feed_forward(c.dim, c.ffn) {
     register_module("attention_norm", attention_norm);
     register_module("attention", attention);
     register_module("ffn_norm", ffn_norm);
@@ -88,11 +51,9 @@ llama3_impl::llama3_impl(llama3_config const& c)
     register_module("norm", norm);
     register_module("output", output);
 
-    auto const exponents = torch::arange(0, c.head_dim(), 2, torch::kFloat) / static_cast<double>(c.head_dim());
-    auto const angles = torch::outer(torch::arange(c.sequence, torch::kFloat), torch::pow(c.theta, -exponents));
-    auto const both = torch::cat({angles, angles}, -1);
-    rope_cos = register_buffer("rope_cos", both.cos());
-    rope_sin = register_buffer("rope_sin", both.sin());
+    auto const [cos, sin] = rotary_tables(c.sequence, c.head_dim(), c.theta);
+    rope_cos = register_buffer("rope_cos", cos);
+    rope_sin = register_buffer("rope_sin", sin);
 }
 
 torch::Tensor llama3_impl::forward(torch::Tensor const& tokens) {

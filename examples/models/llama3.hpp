@@ -2,10 +2,9 @@
 #pragma once
 // LLaMA 3 (Llama team, "The Llama 3 herd of models", 2024): a decoder with RMSNorm before attention and feed-forward, rotary positions,
 // grouped key and value heads, SwiGLU, and no biases.
-#include <torch/torch.h>
+#include <examples/models/decoder_parts.hpp>
 
-#include <utility>
-#include <vector>
+#include <torch/torch.h>
 
 namespace cantle_models {
 
@@ -14,15 +13,6 @@ struct llama3_config {
     double theta = 500000.0, eps = 1e-5;
     std::int64_t head_dim() const { return dim / heads; }
 };
-
-/// x / sqrt(mean(x^2) + eps) * weight over the last dim, computed in float32.
-struct rms_norm_impl : torch::nn::Module {
-    rms_norm_impl(std::int64_t dim, double eps);
-    torch::Tensor forward(torch::Tensor const& x);
-    torch::Tensor weight;
-    double eps;
-};
-TORCH_MODULE_IMPL(rms_norm, rms_norm_impl);
 
 /// Causal attention with rotary positions: [B, S, dim] -> [B, S, dim]. cos and sin are [S, head_dim].
 struct llama3_attention_impl : torch::nn::Module {
@@ -33,21 +23,13 @@ struct llama3_attention_impl : torch::nn::Module {
 };
 TORCH_MODULE_IMPL(llama3_attention, llama3_attention_impl);
 
-/// w2(silu(w1(x)) * w3(x))
-struct llama3_feed_forward_impl : torch::nn::Module {
-    explicit llama3_feed_forward_impl(llama3_config const& config);
-    torch::Tensor forward(torch::Tensor const& x);
-    torch::nn::Linear w1, w2, w3;
-};
-TORCH_MODULE_IMPL(llama3_feed_forward, llama3_feed_forward_impl);
-
 struct llama3_layer_impl : torch::nn::Module {
     explicit llama3_layer_impl(llama3_config const& config);
     torch::Tensor forward(torch::Tensor const& x, torch::Tensor const& cos, torch::Tensor const& sin);
     rms_norm attention_norm;
     llama3_attention attention;
     rms_norm ffn_norm;
-    llama3_feed_forward feed_forward;
+    swiglu feed_forward;
 };
 TORCH_MODULE_IMPL(llama3_layer, llama3_layer_impl);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <examples/models/bert.hpp>
+#include <examples/models/decoder.hpp>
+#include <examples/models/deepseek.hpp>
 #include <examples/models/gpt2.hpp>
 #include <examples/models/llama3.hpp>
 #include <examples/models/mlp.hpp>
@@ -62,6 +64,35 @@ model make_llama3(std::string name, sizes config, std::int64_t sequence) {
     return with_tokens(std::move(name), std::move(config), module);
 }
 
+/// Qwen3, hybrid and context-parallel decoders: what a model is not given by its sizes is off.
+model make_decoder(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    if (at("heads") % at("kv_heads") != 0)
+        bad_size(name, "kv_heads " + std::to_string(at("kv_heads")) + " does not divide heads " + std::to_string(at("heads")),
+                 "let kv_heads divide heads");
+    decoder_config c{at("dim"), at("layers"), at("heads"), at("kv_heads"), at("head_dim"), at("ffn"), at("vocab"), sequence};
+    c.head_norm = name.starts_with("qwen3");
+    c.ring = name.find("-cp") != std::string::npos;
+    c.window = at("window");
+    c.full_every = std::max<std::int64_t>(at("full_every"), 1);
+    if (!c.head_norm) c.theta = 500000.0;
+    decoder const module(c);
+    return with_tokens(std::move(name), std::move(config), module);
+}
+
+model make_deepseek(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    if (at("top") > at("experts"))
+        bad_size(name, "top " + std::to_string(at("top")) + " is more than its " + std::to_string(at("experts")) + " experts",
+                 "let top be at most experts");
+    if (at("value_dim") > at("nope_dim") + at("rope_dim"))
+        bad_size(name, "value_dim is more than nope_dim + rope_dim", "let values be no wider than keys");
+    deepseek const module(deepseek_config{at("dim"), at("layers"), at("heads"), at("kv_rank"), at("nope_dim"), at("rope_dim"),
+                                          at("value_dim"), at("dense_layers"), at("ffn"), at("experts"), at("top"), at("expert_ffn"),
+                                          at("shared"), at("vocab"), sequence});
+    return with_tokens(std::move(name), std::move(config), module);
+}
+
 model make_gpt2(std::string name, sizes config, std::int64_t sequence) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
@@ -106,6 +137,17 @@ struct row {
 sizes llama_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t kv_heads, std::int64_t ffn, std::int64_t vocab) {
     return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"kv_heads", kv_heads}, {"ffn", ffn}, {"vocab", vocab}};
 }
+sizes decoder_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
+                    std::int64_t ffn, std::int64_t vocab) {
+    auto s = llama_sizes(dim, layers, heads, kv_heads, ffn, vocab);
+    s.emplace_back("head_dim", head_dim);
+    return s;
+}
+sizes with_window(sizes s, std::int64_t window, std::int64_t full_every) {
+    s.emplace_back("window", window);
+    s.emplace_back("full_every", full_every);
+    return s;
+}
 sizes gpt2_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads) {
     return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"vocab", 50257}, {"positions", 1024}, {"dropout", 0}};
 }
@@ -115,6 +157,26 @@ std::vector<row> const& rows() {
         {{"llama3-8b", "LLaMA 3 8B", llama_sizes(4096, 32, 32, 8, 14336, 128256)}, make_llama3},
         {{"llama3-70b", "LLaMA 3 70B", llama_sizes(8192, 80, 64, 8, 28672, 128256)}, make_llama3},
         {{"llama3-tiny", "LLaMA 3 small enough to run on a laptop", llama_sizes(64, 2, 4, 2, 128, 256)}, make_llama3},
+        {{"llama3-8b-cp", "LLaMA 3 8B, attention a context-parallel region (axes cp, tp)",
+          decoder_sizes(4096, 32, 32, 8, 128, 14336, 128256)},
+         make_decoder},
+        {{"llama3-cp-tiny", "the same, small", decoder_sizes(64, 2, 4, 2, 16, 128, 256)}, make_decoder},
+        {{"qwen3-32b", "Qwen3 32B", decoder_sizes(5120, 64, 64, 8, 128, 25600, 151936)}, make_decoder},
+        {{"qwen3-tiny", "Qwen3, small", decoder_sizes(48, 2, 4, 2, 16, 96, 256)}, make_decoder},
+        {{"hybrid-30b", "a decoder of 30B, three of four layers with a sliding window",
+          with_window(decoder_sizes(6144, 48, 48, 8, 128, 16384, 128256), 1024, 4)},
+         make_decoder},
+        {{"hybrid-tiny", "the same, small", with_window(decoder_sizes(64, 4, 4, 2, 16, 128, 256), 4, 4)}, make_decoder},
+        {{"deepseek-16b",
+          "a DeepSeek-V3-like mixture of experts of 16B, routed experts a region (axis ep)",
+          {{"dim", 2048}, {"layers", 27}, {"heads", 16}, {"kv_rank", 512}, {"nope_dim", 128}, {"rope_dim", 64}, {"value_dim", 128},
+           {"dense_layers", 1}, {"ffn", 10944}, {"experts", 64}, {"top", 6}, {"expert_ffn", 1408}, {"shared", 2}, {"vocab", 102400}}},
+         make_deepseek},
+        {{"deepseek-tiny",
+          "the same, small",
+          {{"dim", 64}, {"layers", 2}, {"heads", 4}, {"kv_rank", 16}, {"nope_dim", 16}, {"rope_dim", 8}, {"value_dim", 16},
+           {"dense_layers", 1}, {"ffn", 128}, {"experts", 8}, {"top", 2}, {"expert_ffn", 32}, {"shared", 2}, {"vocab", 256}}},
+         make_deepseek},
         {{"gpt2", "GPT-2 (dropout in percent)", gpt2_sizes(768, 12, 12)}, make_gpt2},
         {{"gpt2-medium", "GPT-2 medium", gpt2_sizes(1024, 24, 16)}, make_gpt2},
         {{"gpt2-xl", "GPT-2 XL", gpt2_sizes(1600, 48, 25)}, make_gpt2},

@@ -14,6 +14,7 @@
 #include <cantle/mrf/solve.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/problem/build_problem.hpp>
+#include <cantle/rules/fallback.hpp>
 
 #include <algorithm>
 #include <map>
@@ -29,6 +30,8 @@ struct plan_options {
     double tie_break = 1.0;            ///< microseconds per flow edge whose layouts differ
     double relative_gap = 0.0;         ///< stop when (objective - bound) / objective is at most this; 0: go on to the optimum
     std::size_t max_sweeps = 2000;     ///< of TRW-S
+    bool uneven = false;               ///< shards may be nested ceil chunks where an axis does not divide a dim (docs/uneven.md)
+    rule_fallback fallback = rule_fallback::none;  ///< of ops that no rule covers: an error, or whole on every rank
 };
 
 /// What a run did, beside the plan: for reports and benches.
@@ -53,12 +56,14 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     list.push_back(parameters);
     list.push_back("gradients lie as their parameter or input, tangents as their output");
     for (auto const& p : b.pins) list.push_back("pin: " + p.tensor + "=" + p.layout);
+    if (o.uneven) list.push_back("shards: uneven ones allowed");
     return list;
 }
 
 inline digest options_hash(plan_options const& o, std::vector<std::string> const& constraints) {
     stable_hasher h;
     h.add("cantle-options-1").add(o.clustering).add(o.tie_break).add(o.relative_gap).add(o.max_sweeps).add(constraints);
+    if (o.uneven || o.fallback != rule_fallback::none) h.add(o.uneven).add(o.fallback);
     return h.finish();
 }
 
@@ -92,6 +97,10 @@ private:
         if (fresh) plan_.layouts.push_back(p_.layouts[l]);
         return at->second;
     }
+    /// On the largest rank.
+    std::int64_t local_bytes(tensor_meta const& t, layout_id l) const {
+        return t.defined ? element_count(p_.layouts[l].local_shape(t.sizes)) * element_bytes(t.type) : 0;
+    }
     void place_nodes() {
         for (vertex v = 0; v < g_.size(); ++v) {
             auto const& n = g_[v];
@@ -110,7 +119,7 @@ private:
                 for (auto const& [axis, what] : c.strategies.inner[s]) {
                     auto const& meta = what.on_output ? n.outputs[what.index] : g_.meta(n.operands[what.index]);
                     auto const l = what.on_output ? c.strategies.output(s, what.index) : c.strategies.operand(s, what.index);
-                    std::int64_t const bytes = meta.size_in_bytes().count / p_.layouts[l].cut_count();
+                    std::int64_t const bytes = local_bytes(meta, l);
                     collective_call const call{what.kind, 1u << axis, bytes, bytes, 0, what.reduce};
                     out.inner.push_back({call, what.on_output, what.index, cost_.collective(call)});
                     plan_.cost.inner += out.inner.back().cost;
@@ -118,9 +127,8 @@ private:
                 (n.in_phase == phase::forward ? plan_.cost.forward_compute : plan_.cost.backward_compute) += out.compute;
             }
             if (n.role == node_role::parameter) {
-                auto const bytes = n.outputs[0].size_in_bytes().count;
-                plan_.memory.parameters_global += bytes;
-                plan_.memory.parameters_local += bytes / plan_.layouts[out.outputs[0]].cut_count();
+                plan_.memory.parameters_global += n.outputs[0].size_in_bytes().count;
+                plan_.memory.parameters_local += local_bytes(n.outputs[0], layout_of(v, 0));
             }
             plan_.nodes.push_back(std::move(out));
         }
@@ -158,7 +166,9 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
                                   plan_options const& options, control const& limits, planning_statistics& stats) {
     stats.clock.enter("build");
     validate(g);
-    auto const problem = build_problem(g, mesh, rules, cost, {options.boundary, options.clustering, options.tie_break}, &stats.clock);
+    rules_with_fallback<Rules> const used(rules, options.fallback);
+    auto const problem =
+        build_problem(g, mesh, used, cost, {options.boundary, options.clustering, options.tie_break, options.uneven}, &stats.clock);
     stats.clock.enter("solve");
     auto const solved = mrf::solve(problem.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
     if (solved.labels.empty())
@@ -173,6 +183,12 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
                                                                std::to_string(g.size()) + " vertices share the decision of their first copy"
                                                          : "unclustered: every vertex decides for itself";
     result.constraints = constraint_texts(mesh, options);
+    if (options.fallback == rule_fallback::replicate)
+        for (auto const& u : uncovered_ops(g, rules)) {
+            result.fallbacks.push_back({u.name, u.count});
+            result.constraints.push_back("fallback replicate: " + u.name + ", " + std::to_string(u.count) +
+                                         (u.count == 1 ? " time" : " times") + ", whole on every rank, as no rule covers it");
+        }
     stable_hasher rules_hash, cost_hash;
     rules.feed(rules_hash);
     cost.feed(cost_hash);

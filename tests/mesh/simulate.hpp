@@ -34,9 +34,30 @@ inline std::int64_t coordinate(device_mesh const& mesh, std::int64_t rank, std::
     return c[axis];
 }
 
+/// True when the digits of `dim` do not divide it: its pieces are ceil chunks of ceil chunks.
+inline bool uneven(layout const& l, std::size_t dim, std::int64_t size) {
+    std::int64_t product = 1;
+    for (auto const& d : l.digits())
+        if (d.dim == dim) product *= d.extent;
+    return size % product != 0;
+}
+/// Of a list: what member `index` of `n` gets, torch.chunk's way.
+inline values chunk(values const& all, std::int64_t n, std::int64_t index) {
+    values mine;
+    std::int64_t const size = static_cast<std::int64_t>(all.size()), c = size / n + (size % n != 0);
+    for (std::int64_t i = index * c; i < std::min(size, (index + 1) * c); ++i) mine.push_back(all[static_cast<std::size_t>(i)]);
+    return mine;
+}
+
 /// Global indices of one dim that `rank` holds: those whose digit at every cut equals the rank's coordinate.
 inline values held_indices(device_mesh const& mesh, layout const& l, std::size_t dim, std::int64_t size, std::int64_t rank) {
     values held;
+    if (uneven(l, dim, size)) {
+        for (std::int64_t x = 0; x < size; ++x) held.push_back(x);
+        for (auto const& d : l.digits())
+            if (d.dim == dim) held = chunk(held, d.extent, coordinate(mesh, rank, static_cast<std::size_t>(d.axis)));
+        return held;
+    }
     for (std::int64_t x = 0; x < size; ++x) {
         std::int64_t weight = size;
         bool mine = true;
@@ -219,14 +240,51 @@ inline std::int64_t local_outside(layout const& l, layout const& other, std::siz
     return prefix;
 }
 
+/// The rows of `dim` that nested chunks over `axes` leave to `rank`.
+inline block take_chunk(device_mesh const& mesh, block const& b, std::size_t dim, std::vector<std::uint8_t> const& axes,
+                        std::int64_t rank) {
+    values rows;
+    for (std::int64_t i = 0; i < b.sizes[dim]; ++i) rows.push_back(i);
+    for (auto a : axes) rows = chunk(rows, mesh.axes()[a].size, coordinate(mesh, rank, a));
+    block out{b.sizes, {}};
+    out.sizes[dim] = static_cast<std::int64_t>(rows.size());
+    std::int64_t before = 1, behind = 1;
+    for (std::size_t d = 0; d < b.sizes.size(); ++d) (d < dim ? before : behind) *= d == dim ? 1 : b.sizes[d];
+    for (std::int64_t o = 0; o < before; ++o)
+        for (auto r : rows)
+            for (std::int64_t i = 0; i < behind; ++i)
+                out.data.push_back(b.data[static_cast<std::size_t>((o * b.sizes[dim] + r) * behind + i)]);
+    return out;
+}
+/// Pieces of any size along `dim`, one behind the other.
+inline block join(std::vector<block> const& pieces, std::size_t dim) {
+    block out{pieces[0].sizes, {}};
+    out.sizes[dim] = 0;
+    for (auto const& p : pieces) out.sizes[dim] += p.sizes[dim];
+    std::int64_t before = 1, behind = 1;
+    for (std::size_t d = 0; d < out.sizes.size(); ++d) (d < dim ? before : behind) *= d == dim ? 1 : out.sizes[d];
+    for (std::int64_t o = 0; o < before; ++o)
+        for (auto const& p : pieces) {
+            auto const n = p.sizes[dim] * behind;
+            for (std::int64_t i = 0; i < n; ++i) out.data.push_back(p.data[static_cast<std::size_t>(o * n + i)]);
+        }
+    return out;
+}
+
 /// What a run of one transition shows besides its result.
 struct outcome {
     std::vector<block> blocks;
     bool packs_send = false, packs_receive = false;  ///< some piece is not contiguous in the buffer sent from or received into
 };
 
-/// Do what `t` says, as the ranks of its groups would with a real collective.
-inline outcome execute(device_mesh const& mesh, layout const& from, cantle::transition const& t, std::vector<block> const& before) {
+/// Do what `t` says, as the ranks of its groups would with a real collective. `sizes`: the global shape, where dims may be uneven.
+inline outcome execute(device_mesh const& mesh, layout const& from, cantle::transition const& t, std::vector<block> const& before,
+                       shape const& sizes = {}) {
+    bool const cuts = t.kind == collective_kind::slice || t.kind == collective_kind::reduce_scatter ||
+                      t.kind == collective_kind::all_to_all;
+    bool const joins = t.kind == collective_kind::all_gather || t.kind == collective_kind::all_to_all;
+    bool const chunks = cuts && !sizes.empty() && uneven(t.to, t.to_dim, sizes[t.to_dim]);
+    bool const ragged = joins && !sizes.empty() && uneven(from, t.from_dim, sizes[t.from_dim]);
     outcome result;
     for (std::int64_t r = 0; r < mesh.device_count(); ++r) {
         auto const members = group(mesh, r, t.axes);
@@ -244,10 +302,15 @@ inline outcome execute(device_mesh const& mesh, layout const& from, cantle::tran
         };
         switch (t.kind) {
             case collective_kind::slice:
-                result.blocks.push_back(take(of(r), t.to_dim, local_outside(t.to, from, t.to_dim, t.axes[0]), n, me));
+                result.blocks.push_back(chunks ? take_chunk(mesh, of(r), t.to_dim, t.axes, r)
+                                               : take(of(r), t.to_dim, local_outside(t.to, from, t.to_dim, t.axes[0]), n, me));
                 break;
             case collective_kind::all_reduce: result.blocks.push_back(reduced()); break;
             case collective_kind::reduce_scatter: {
+                if (chunks) {
+                    result.blocks.push_back(take_chunk(mesh, reduced(), t.to_dim, t.axes, r));
+                    break;
+                }
                 auto const outer = local_outside(t.to, from, t.to_dim, t.axes[0]);
                 result.packs_send = result.packs_send || view_of(of(r).sizes, t.to_dim, outer, n).rows() > 1;
                 result.blocks.push_back(take(reduced(), t.to_dim, outer, n, me));
@@ -261,9 +324,17 @@ inline outcome execute(device_mesh const& mesh, layout const& from, cantle::tran
                         pieces.push_back(of(m));
                         continue;
                     }
+                    if (chunks) {
+                        pieces.push_back(take_chunk(mesh, of(m), t.to_dim, t.axes, r));
+                        continue;
+                    }
                     auto const outer = local_outside(t.to, from, t.to_dim, t.axes[0]);
                     result.packs_send = result.packs_send || view_of(of(m).sizes, t.to_dim, outer, n).rows() > 1;
                     pieces.push_back(take(of(m), t.to_dim, outer, n, me));
+                }
+                if (ragged) {
+                    result.blocks.push_back(join(pieces, t.from_dim));
+                    break;
                 }
                 auto const outer = local_outside(from, t.to, t.from_dim, t.axes[0]);
                 result.blocks.push_back(concatenate(pieces, t.from_dim, outer));
@@ -289,7 +360,8 @@ inline outcome execute(device_mesh const& mesh, layout const& from, cantle::tran
 }
 
 /// Every plain layout of the tensor that fits: per axis Replicate, Shard of a dim, or Partial of one of `kinds` (kinds that commute only).
-inline std::vector<layout> plain_layouts(device_mesh const& mesh, shape const& sizes, std::vector<reduction> const& kinds) {
+inline std::vector<layout> plain_layouts(device_mesh const& mesh, shape const& sizes, std::vector<reduction> const& kinds,
+                                         cantle::shard_policy policy = cantle::shard_policy::even) {
     std::vector<cantle::placement> choices{cantle::placement::replicate()};
     for (std::size_t d = 0; d < sizes.size(); ++d) choices.push_back(cantle::placement::shard(d));
     for (auto k : kinds) choices.push_back(cantle::placement::partial(k));
@@ -309,7 +381,7 @@ inline std::vector<layout> plain_layouts(device_mesh const& mesh, shape const& s
         for (auto const& x : p)
             for (auto const& y : p) mixed = mixed || (x.is_partial() && y.is_partial() && !cantle::commute(x.reduce, y.reduce));
         auto const l = layout::from_placements(mesh, p);
-        if (!mixed && l.fits(sizes)) out.push_back(l);
+        if (!mixed && l.fits(sizes, policy)) out.push_back(l);
     }
     return out;
 }

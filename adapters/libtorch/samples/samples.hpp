@@ -89,15 +89,34 @@ struct sample {
 using sample_list = std::vector<rule_sample>;
 
 void add_pointwise_samples(sample_list& s);
+void add_comparison_samples(sample_list& s);
 void add_cast_samples(sample_list& s);
 void add_linear_samples(sample_list& s);
+void add_grouped_mm_samples(sample_list& s);
 void add_view_samples(sample_list& s);
+void add_slicing_samples(sample_list& s);
+void add_padding_samples(sample_list& s);
+void add_indexing_samples(sample_list& s);
+void add_scatter_samples(sample_list& s);
+void add_sorting_samples(sample_list& s);
 void add_reduction_samples(sample_list& s);
 void add_attention_samples(sample_list& s);
 void add_layer_norm_samples(sample_list& s);
+void add_group_norm_samples(sample_list& s);
+void add_batch_norm_samples(sample_list& s);
+void add_convolution_samples(sample_list& s);
+void add_pooling_samples(sample_list& s);
+void add_resampling_samples(sample_list& s);
 void add_embedding_samples(sample_list& s);
 void add_loss_samples(sample_list& s);
+void add_nll_loss_samples(sample_list& s);
+void add_elementwise_loss_samples(sample_list& s);
 void add_factory_samples(sample_list& s);
+void add_random_samples(sample_list& s);
+void add_optimizer_samples(sample_list& s);
+
+/// Ops that only GPU kernels run: no samples. Each has the rule of an op that is judged (cantle::sdpa, native_layer_norm_backward).
+std::vector<std::string> ops_without_cpu_kernel();
 
 /// Samples of all families, in a fixed order.
 sample_list rule_samples();

@@ -51,6 +51,14 @@ rule_registry const& standard() {
     static rule_registry const r = standard_rules();
     return r;
 }
+/// All ops with a rule but those that only GPU kernels run.
+std::vector<std::string> judged_ops() {
+    auto const elsewhere = ops_without_cpu_kernel();
+    std::vector<std::string> names;
+    for (auto const& name : standard().op_names())
+        if (std::find(elsewhere.begin(), elsewhere.end(), name) == elsewhere.end()) names.push_back(name);
+    return names;
+}
 }  // namespace
 
 TEST_CASE("every op that has a rule has samples of at least two shapes, and every sample's op has a rule") {
@@ -62,7 +70,7 @@ TEST_CASE("every op that has a rule has samples of at least two shapes, and ever
         seen[o.query().name()].insert(shapes.str());
         CHECK_MESSAGE(standard().covers(o.query()), o.query().name());
     }
-    for (auto const& name : standard().op_names())
+    for (auto const& name : judged_ops())
         CHECK_MESSAGE((seen[name].size() >= 2 || name == "aten::scalar_tensor"), name, " has ", seen[name].size(), " shapes");
 }
 
@@ -90,7 +98,7 @@ TEST_CASE("soundness: every row of every rule holds on every sample, on 2, 3 and
                 CHECK_MESSAGE(verdict.holds(), text_of_sample(o), " on ", n, ", row ", text_of(row), ": ", verdict.reason);
             }
     std::set<std::string> const made_whole{"aten::arange", "aten::arange.start", "aten::arange.start_step", "aten::scalar_tensor"};
-    for (auto const& name : standard().op_names())
+    for (auto const& name : judged_ops())
         if (!made_whole.count(name)) CHECK_MESSAGE(rows_of_op[name] > 0, name, ": no row but the whole one was ever run");
     MESSAGE(oracles().size(), " samples of ", standard().op_names().size(), " ops: ", checked, " rows hold, ", skipped, " do not divide");
 }

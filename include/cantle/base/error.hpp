@@ -32,6 +32,7 @@ enum class error_code : int {
     op_without_rule = 401,      ///< ops that no rule covers (all of them at once)
     bad_rule = 402,             ///< a rule returns rows that do not fit its op
     no_strategy = 403,          ///< a rule exists, but no row is applicable
+    bad_region = 404,           ///< a region's declaration does not parse or does not fit its tensors
     // 5xx: constraints and solving
     unsatisfiable_constraint = 501, ///< no strategy satisfies a constraint
     unknown_tensor = 502,       ///< a constraint names a tensor that the graph does not have
@@ -47,6 +48,7 @@ enum class error_code : int {
     bad_cost = 801,             ///< a cost model returned a negative or non-finite figure
     foreign_plan = 802,         ///< a plan belongs to another graph, mesh or rule set
     bad_program = 803,          ///< ranks would not meet in their collectives, or a value is read that is not there
+    rank_failed = 804,          ///< an op or collective of one rank failed; all ranks end
 };
 
 /// An error with a stable code, a subject (op, tensor, file as the user wrote it) and a remedy.

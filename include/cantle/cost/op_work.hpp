@@ -21,7 +21,13 @@ enum class work_kind : std::uint8_t {
     leading_contraction,  ///< a matrix product over all but the last dim of an argument
     attention,
     attention_backward,
+    batched_contraction,  ///< a contraction whose batch is summed over as well
+    grouped_contraction,  ///< a matrix product per run of the rows of `self` or of the columns of `mat2`
+    convolution,
+    convolution_backward,
     lookup,               ///< reads only those rows of its first argument that it writes
+    declared,             ///< a region: argument flops_per_element times the elements of its output 0
+    declared_backward,    ///< twice that, for the gradient of output 0, which is its operand 0
 };
 
 struct work_row {
@@ -34,6 +40,7 @@ namespace detail {
 /// Sorted by name; every op that is not here is bound by memory.
 inline constexpr std::array work_rows = std::to_array<work_row>({
     {"aten::_conj", work_kind::free},
+    {"aten::_grouped_mm", work_kind::grouped_contraction, "self"},
     {"aten::_reshape_alias", work_kind::free},
     {"aten::_scaled_dot_product_cudnn_attention", work_kind::attention},
     {"aten::_scaled_dot_product_cudnn_attention_backward", work_kind::attention_backward},
@@ -43,15 +50,22 @@ inline constexpr std::array work_rows = std::to_array<work_row>({
     {"aten::_scaled_dot_product_flash_attention_backward", work_kind::attention_backward},
     {"aten::_scaled_dot_product_flash_attention_for_cpu", work_kind::attention},
     {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", work_kind::attention_backward},
+    {"aten::_scaled_dot_product_fused_attention_overrideable", work_kind::attention},
+    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", work_kind::attention_backward},
     {"aten::_unsafe_view", work_kind::free},
+    {"aten::addbmm", work_kind::batched_contraction, "batch1"},
     {"aten::addmm", work_kind::contraction, "mat1"},
+    {"aten::addmv", work_kind::contraction, "mat"},
     {"aten::alias", work_kind::free},
     {"aten::as_strided", work_kind::free},
     {"aten::baddbmm", work_kind::contraction, "batch1"},
     {"aten::bmm", work_kind::contraction, "self"},
     {"aten::chunk", work_kind::free},
+    {"aten::convolution", work_kind::convolution, "input"},
+    {"aten::convolution_backward", work_kind::convolution_backward, "input"},
     {"aten::detach", work_kind::free},
     {"aten::diagonal", work_kind::free},
+    {"aten::dot", work_kind::contraction, "self"},
     {"aten::embedding", work_kind::lookup},
     {"aten::expand", work_kind::free},
     {"aten::flatten.using_ints", work_kind::free},
@@ -78,6 +92,7 @@ inline constexpr std::array work_rows = std::to_array<work_row>({
     {"aten::unflatten.int", work_kind::free},
     {"aten::unfold", work_kind::free},
     {"aten::unsqueeze", work_kind::free},
+    {"aten::vdot", work_kind::contraction, "self"},
     {"aten::view", work_kind::free},
     {"aten::view.dtype", work_kind::free},
     {"aten::view_as", work_kind::free},
@@ -91,6 +106,8 @@ inline constexpr std::array work_rows = std::to_array<work_row>({
     {"cantle::linear_grad_weight", work_kind::leading_contraction, "grad"},
     {"cantle::output", work_kind::free},
     {"cantle::parameter", work_kind::free},
+    {"cantle::region", work_kind::declared},
+    {"cantle::region_backward", work_kind::declared_backward},
     {"cantle::relay", work_kind::free},
     {"cantle::sdpa", work_kind::attention},
     {"cantle::sdpa_backward", work_kind::attention_backward},
@@ -139,7 +156,7 @@ inline double attention_pairs(op_query const& q, tensor_meta const& query, tenso
 }
 }  // namespace detail
 
-/// Floating point operations; a multiply-add counts two. Matrix products and attention only, 0 for everything else.
+/// Floating point operations; a multiply-add counts two. Matrix products, convolutions and attention only, 0 for everything else.
 /// Attention: 2 products forward, 5 backward (scores once more, and the gradients of scores, value, query and key).
 /// Throws bad_graph where an argument that the count needs is missing.
 inline double count_flops(op_query const& q, work_row const& row, causal_count causal = causal_count::full) {
@@ -154,6 +171,37 @@ inline double count_flops(op_query const& q, work_row const& row, causal_count c
             if (q.outputs.empty() || last == 0) return 0.0;
             return 2.0 * static_cast<double>(q.outputs[0].elements()) * (static_cast<double>(in.elements()) / last);
         }
+        case work_kind::batched_contraction: {
+            auto const& in = detail::work_operand(q, row.argument, 3);
+            if (q.outputs.empty()) return 0.0;
+            return 2.0 * static_cast<double>(q.outputs[0].elements()) * detail::work_size(in, 1) * detail::work_size(in, 3);
+        }
+        case work_kind::grouped_contraction: {
+            auto const& a = detail::work_operand(q, "self", 2);
+            auto const& b = detail::work_operand(q, "mat2", 2);
+            // Every run is multiplied once: where both are matrices the runs lie in the contracted dim, whatever the number of groups.
+            double const columns = detail::work_size(b, 1);
+            return a.rank() == 3 && b.rank() == 2 ? 2.0 * detail::work_size(a, 2) * detail::work_size(a, 1) * columns
+                                                  : 2.0 * static_cast<double>(a.elements()) * columns;
+        }
+        case work_kind::convolution:
+        case work_kind::convolution_backward: {
+            // A multiply-add per element of the weight and pixel: of the output, or of the input where it is transposed; twice in backward,
+            // once per gradient asked for.
+            bool const backward = row.kind == work_kind::convolution_backward;
+            auto const& weight = detail::work_operand(q, "weight", 3);
+            auto const& input = detail::work_operand(q, "input", 3);
+            if (!backward && q.outputs.empty()) return 0.0;
+            auto const& out = backward ? detail::work_operand(q, "grad_output", 3) : q.outputs[0];
+            auto const& pixels = q.operation->get("transposed", false) ? input : out;
+            double const channels = detail::work_size(pixels, pixels.rank() - 1);
+            if (channels == 0) return 0.0;
+            double const once = 2.0 * static_cast<double>(weight.elements()) * static_cast<double>(pixels.elements()) / channels;
+            if (!backward) return once;
+            double products = 0;
+            for (std::size_t o = 0; o < q.outputs.size() && o < 2; ++o) products += q.outputs[o].defined ? 1 : 0;
+            return products * once;
+        }
         case work_kind::attention:
         case work_kind::attention_backward: {
             auto const& query = detail::work_operand(q, "query", 2);
@@ -162,8 +210,21 @@ inline double count_flops(op_query const& q, work_row const& row, causal_count c
             double const pairs = detail::attention_pairs(q, query, key, causal);
             return row.kind == work_kind::attention ? 2.0 * pairs * (e + ev) : 2.0 * pairs * (3 * e + 2 * ev);
         }
+        case work_kind::declared:
+        case work_kind::declared_backward: {
+            bool const backward = row.kind == work_kind::declared_backward;
+            auto const counted = backward ? q.operands : q.outputs;
+            double const elements = counted.empty() ? 0.0 : static_cast<double>(counted[0].elements());
+            return (backward ? 2.0 : 1.0) * q.operation->get<double>("flops_per_element", 0.0) * elements;
+        }
         default: return 0.0;
     }
+}
+/// The type whose arithmetic rate an op with flops runs at.
+inline dtype work_type(op_query const& q, work_row const& row) {
+    if (row.kind == work_kind::declared) return q.outputs[0].type;
+    if (row.kind == work_kind::declared_backward) return q.operands[0].type;
+    return q.operands[*q.operation->slot(row.argument.empty() ? "query" : row.argument)].type;
 }
 inline double count_flops(op_query const& q, causal_count causal = causal_count::full) {
     return count_flops(q, find_work(q.name()), causal);

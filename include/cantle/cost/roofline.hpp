@@ -39,8 +39,7 @@ public:
         double const memory = std::max(count_bytes(local, row) * us_per_byte_, gpu_.launch_floor_us);
         double const work = count_flops(local, row, options_.causal);
         if (work == 0) return memory;
-        auto const slot = local.operation->slot(row.argument.empty() ? "query" : row.argument);
-        return std::max(1e6 * work / (options_.compute_efficiency * peak(local.operands[*slot].type)), memory);
+        return std::max(1e6 * work / (options_.compute_efficiency * peak(work_type(local, row))), memory);
     }
 
     /// Floating point operations per second of a matrix product of that type. fp8 is taken at the bf16 rate, float64 and integers at that

@@ -19,6 +19,7 @@
 #include <cantle/graph/validate.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,6 +74,11 @@ public:
         node.name = unique(name);
         return value;
     }
+    /// Ask `f` for output metas before shape_inference.hpp: rule_registry::shapes() knows the ops of one's own.
+    graph_builder& shapes_from(std::function<std::optional<std::vector<tensor_meta>>(op const&, std::vector<tensor_meta> const&)> f) {
+        own_shapes_ = std::move(f);
+        return *this;
+    }
     graph_builder& origin(graph_origin o) { graph_.origin = std::move(o); return *this; }
 
     // -- sources; their metas are contiguous; module_path of parameters and buffers is the name up to its last dot ----------------------
@@ -122,14 +128,16 @@ public:
         auto const name = (module_.empty() ? "" : module_ + "/") + short_name(node.operation.name);
         return add(std::move(node), name);
     }
-    /// The same with inferred metas. Errors: bad_graph (303) where shape_inference.hpp does not know the op or the operands do not fit.
+    /// The same with inferred metas. Errors: bad_graph (303) where neither shapes_from nor shape_inference.hpp knows the op, or the
+    /// operands do not fit.
     value_ref call(std::string op_name, std::vector<call_argument> const& arguments, std::optional<value_ref> forward_of = {}) {
         op o{op_name, {}};
         std::vector<value_ref> operands;
         for (auto const& a : arguments) o.arguments.push_back({a.name, literal(a.value, operands)});
         std::vector<tensor_meta> metas;
         for (auto const r : operands) metas.push_back(graph_.meta(r));
-        auto outputs = infer_outputs(o, metas);
+        auto outputs = own_shapes_ ? own_shapes_(o, metas) : std::nullopt;
+        if (!outputs) outputs = infer_outputs(o, metas);
         if (!outputs) throw error(error_code::bad_graph, o.name, "the shapes of its outputs are not known here", "give the output metas");
         return call(std::move(op_name), arguments, std::move(*outputs), forward_of);
     }
@@ -185,6 +193,7 @@ private:
     training_graph graph_;
     phase phase_ = phase::forward;
     std::string module_;
+    std::function<std::optional<std::vector<tensor_meta>>(op const&, std::vector<tensor_meta> const&)> own_shapes_;
     std::unordered_set<std::string> names_;  // only looked up
 
     static argument_value literal(call_value const& v, std::vector<value_ref>& operands) {

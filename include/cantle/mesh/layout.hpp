@@ -10,6 +10,11 @@
 // Every mesh axis that cuts nothing is Replicate or Partial(kind). The form is canonical (no digit of extent 1, no two factors in a row,
 // no trailing factor), so two layouts are the same distribution of data exactly when they compare equal. An axis of size 1 is therefore
 // always Replicate, whatever it is asked to be (case B11).
+//
+// Digits divide their dim. With shard_policy::uneven a dim may also be cut where they do not: then only by plain nested cuts in mesh order,
+// each cutting what the one before left of that rank into chunks of ceil(size / ranks), the trailing ones short or empty (torch.chunk):
+//
+//     [7] by 4: 2 2 2 1      [5] by 4: 2 2 1 0      [6] by 2, then by 2: 2 1 | 2 1
 #include <cantle/base/assert.hpp>
 #include <cantle/base/stable_hash.hpp>
 #include <cantle/base/tensor_type.hpp>
@@ -37,6 +42,9 @@ struct layout_digit {
     bool is_cut() const { return axis >= 0; }
     auto operator<=>(layout_digit const&) const = default;
 };
+
+/// Which cuts a dim may take: only those that divide it, or nested ceil chunks too.
+enum class shard_policy : std::uint8_t { even, uneven };
 
 class layout {
 public:
@@ -79,8 +87,10 @@ public:
         }
         return true;
     }
-    /// True when all dims exist and the digits of each divide it evenly.
-    bool fits(shape const& global) const {
+    /// True when all dims exist and the digits of each divide it evenly; under the uneven policy also where the digits are plain cuts in
+    /// mesh order and the dim has at least as many elements as ranks that share it (case A61).
+    bool fits(shape const& global, shard_policy policy = shard_policy::even) const {
+        if (policy == shard_policy::uneven) return fits_unevenly(global);
         std::vector<std::int64_t> rest(global);
         for (auto const& d : digits_) {
             if (d.dim >= rest.size() || d.extent < 1 || rest[d.dim] % d.extent != 0 || rest[d.dim] == 0) return false;
@@ -88,10 +98,29 @@ public:
         }
         return true;
     }
-    /// Sizes of the piece that each rank holds. Precondition: fits(global).
+    /// True when the digits of `dim` do not divide its size: its pieces are nested ceil chunks.
+    bool is_uneven(std::size_t dim, std::int64_t size) const {
+        for (auto const& d : digits_)
+            if (d.dim == dim) {
+                if (size % d.extent != 0) return true;
+                size /= d.extent;
+            }
+        return false;
+    }
+    /// True when every digit of `dim` is a cut and they stand in mesh order.
+    bool is_plain(std::size_t dim) const {
+        int last = -1;
+        for (auto const& d : digits_)
+            if (d.dim == dim) {
+                if (d.axis <= last) return false;
+                last = d.axis;
+            }
+        return true;
+    }
+    /// Sizes of the piece that each rank holds; of the largest one where pieces differ. Precondition: fits(global), under either policy.
     shape local_shape(shape global) const {
         for (auto const& d : digits_)
-            if (d.is_cut()) global[d.dim] /= d.extent;
+            if (d.is_cut()) global[d.dim] = (global[d.dim] + d.extent - 1) / d.extent;
         return global;
     }
 
@@ -99,6 +128,17 @@ public:
     /// where no single digit can say that: the axis is not free, the extents do not divide, or the cut would straddle a boundary of digits.
     /// An axis of size 1 stays Replicate (true). Precondition: fits(global).
     bool apply(std::size_t axis, std::int64_t axis_size, placement p, shape const& global);
+    /// The same under the uneven policy: what does not divide may become a nested ceil chunk. Precondition: fits(global, uneven).
+    bool apply(std::size_t axis, std::int64_t axis_size, placement p, shape const& global, shard_policy policy) {
+        bool const even_before = policy == shard_policy::even || !p.is_shard() || p.dim >= global.size() ||
+                                 !is_uneven(p.dim, global[p.dim]);
+        if (even_before && apply(axis, axis_size, p, global)) return true;
+        return policy == shard_policy::uneven && p.is_shard() && p.dim < global.size() && p.outer == 1 && is_free(axis) &&
+               push_uneven(axis, axis_size, p.dim, global[p.dim]);
+    }
+    /// Cut `dim` once more, innermost, into ceil chunks; false (and no change) where the result is even, not in mesh order, has whole
+    /// factors, or fewer elements than ranks. Precondition: the axis is free.
+    bool push_uneven(std::size_t axis, std::int64_t axis_size, std::size_t dim, std::int64_t size);
     /// Take the cut or partial of `axis` away (a gather or reduction). The inverse of apply. What a cut in front of others leaves is a
     /// whole factor.
     void release(std::size_t axis);
@@ -128,6 +168,20 @@ private:
     std::array<std::uint8_t, max_mesh_axes> partial_{};  // 0: none, else 1 + reduction
     std::uint8_t axes_ = 0;
     void normalise();
+    bool fits_unevenly(shape const& global) const {
+        for (std::size_t i = 0; i < digits_.size();) {
+            std::size_t const dim = digits_[i].dim;
+            std::int64_t ranks = 1;
+            bool sound = dim < global.size();
+            for (; i < digits_.size() && digits_[i].dim == dim; ++i) {
+                sound = sound && digits_[i].extent >= 1;
+                ranks *= digits_[i].extent;
+            }
+            if (!sound || global[dim] == 0) return false;
+            if (is_uneven(dim, global[dim]) && (!is_plain(dim) || global[dim] < ranks)) return false;
+        }
+        return true;
+    }
 };
 
 inline void layout::normalise() {
@@ -201,6 +255,19 @@ inline void layout::push_cut(std::size_t axis, std::int64_t axis_size, std::size
     layout_digit const pair[] = {{d, -1, outer}, {d, static_cast<std::int8_t>(axis), axis_size}};
     digits_.insert(digits_.begin() + static_cast<std::ptrdiff_t>(end), std::begin(pair), std::end(pair));
     normalise();
+}
+
+inline bool layout::push_uneven(std::size_t axis, std::int64_t axis_size, std::size_t dim, std::int64_t size) {
+    if (axis_size == 1) return false;
+    std::int64_t ranks = axis_size;
+    for (auto const& d : digits_)
+        if (d.dim == dim) {
+            if (!d.is_cut() || d.axis >= static_cast<std::int8_t>(axis)) return false;
+            ranks *= d.extent;
+        }
+    if (!is_plain(dim) || size < ranks || size % ranks == 0) return false;
+    push_cut(axis, axis_size, dim);
+    return true;
 }
 
 inline layout layout::from_placements(device_mesh const& mesh, std::vector<placement> const& per_axis) {

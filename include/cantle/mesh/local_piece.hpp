@@ -3,7 +3,9 @@
 // Which part of a tensor one rank holds: sizes, and the first global index per dim where the part is an interval.
 #include <cantle/mesh/layout.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace cantle {
 
@@ -14,22 +16,58 @@ struct local_piece {
     bool interval = true;
 };
 
-/// The piece of `rank` under `l`. Precondition: l.fits(global), 0 <= rank < mesh.device_count().
+/// The piece of `rank` under `l`. A dim that the digits do not divide is cut into nested ceil chunks: a rank's piece may then be short or
+/// empty; an empty one starts where the piece before it ends, so that all pieces tile the dim (case A59). Preconditions: digits that do not
+/// divide are plain cuts in mesh order; 0 <= rank < mesh.device_count().
 inline local_piece piece_of(layout const& l, device_mesh const& mesh, shape const& global, std::int64_t rank) {
     local_piece p{global, shape(global.size(), 0), true};
-    shape rest = global;  // extent of what the digits read so far have left of each dim
-    std::vector<bool> factor(global.size(), false);
-    for (auto const& d : l.digits()) {
-        rest[d.dim] /= d.extent;
-        if (!d.is_cut()) {
-            factor[d.dim] = true;
-            continue;
+    auto const& digits = l.digits();
+    for (std::size_t i = 0; i < digits.size();) {
+        std::size_t const dim = digits[i].dim;
+        bool const uneven = l.is_uneven(dim, global[dim]);
+        std::int64_t rest = global[dim];  // extent of what the digits read so far have left
+        bool factor = false;
+        for (; i < digits.size() && digits[i].dim == dim; ++i) {
+            auto const& d = digits[i];
+            if (!d.is_cut()) {
+                rest /= d.extent;
+                factor = true;
+                continue;
+            }
+            std::int64_t const coordinate = mesh.coordinate(rank, static_cast<std::size_t>(d.axis));
+            if (uneven) {
+                std::int64_t const chunk = (rest + d.extent - 1) / d.extent, begin = std::min(rest, coordinate * chunk);
+                p.offset[dim] += begin;
+                rest = std::min(rest - begin, chunk);
+                p.sizes[dim] = rest;
+            } else {
+                rest /= d.extent;
+                if (factor) p.interval = false;
+                p.sizes[dim] /= d.extent;
+                p.offset[dim] += coordinate * rest;
+            }
         }
-        if (factor[d.dim]) p.interval = false;
-        p.sizes[d.dim] /= d.extent;
-        p.offset[d.dim] += mesh.coordinate(rank, static_cast<std::size_t>(d.axis)) * rest[d.dim];
     }
     return p;
+}
+
+/// Size of the smallest piece that any rank holds of dim `dim`: 0 where some rank's chunk is empty.
+inline std::int64_t smallest_piece(layout const& l, std::size_t dim, std::int64_t size) {
+    std::vector<std::int64_t> sizes{size};
+    for (auto const& d : l.digits()) {
+        if (d.dim != dim || !d.is_cut()) continue;
+        std::vector<std::int64_t> next;
+        for (auto s : sizes) {
+            std::int64_t const chunk = (s + d.extent - 1) / d.extent, last = std::max<std::int64_t>(0, s - (d.extent - 1) * chunk);
+            next.push_back(chunk);
+            next.push_back(last);
+            if (chunk > 0 && s % chunk != 0) next.push_back(s % chunk);  // the one short chunk, where empty ones follow it
+        }
+        std::sort(next.begin(), next.end());
+        next.erase(std::unique(next.begin(), next.end()), next.end());
+        sizes = std::move(next);
+    }
+    return *std::min_element(sizes.begin(), sizes.end());
 }
 
 /// Mesh axes (bit a = axis a) that cut dim `dim`.

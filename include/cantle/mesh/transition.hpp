@@ -11,7 +11,9 @@
 //
 // An atom ends where a whole factor ends: at the end of a dim or at a boundary of the class. Its innermost cuts are those at the end of a
 // run of cuts; behind a run stands a whole factor or the trailing digit, so what is gathered melts into that and makes no new boundary.
-// Replicate -> Partial and Shard -> Partial are no edges. Uneven shards are none either: a cut needs a divisible extent (DECISIONS 7).
+// Replicate -> Partial and Shard -> Partial are no edges. Where the class allows uneven shards, a dim that is not divided has plain cuts in
+// mesh order only: its innermost cuts are gathered, scattered, sliced and exchanged as the others are, in messages padded to the largest
+// piece, and never permuted.
 #include <cantle/mesh/collective.hpp>
 #include <cantle/mesh/layout.hpp>
 
@@ -45,6 +47,7 @@ struct lattice_class {
     shape sizes;
     int element_bytes = 4;
     std::vector<std::vector<std::int64_t>> boundaries;
+    shard_policy policy = shard_policy::even;
 
     /// Add the ends of all whole factors of `l`.
     void add_boundaries(layout const& l) {
@@ -59,7 +62,11 @@ struct lattice_class {
                 b.insert(std::upper_bound(b.begin(), b.end(), prefix), prefix);
         }
     }
-    std::int64_t local_bytes(layout const& l) const { return element_count(sizes) / l.cut_count() * element_bytes; }
+    /// Of the largest piece.
+    std::int64_t local_bytes(layout const& l) const {
+        if (policy == shard_policy::uneven) return element_count(l.local_shape(sizes)) * element_bytes;
+        return element_count(sizes) / l.cut_count() * element_bytes;
+    }
 };
 
 namespace detail {
@@ -151,7 +158,19 @@ void for_each_transition(lattice_class const& c, layout const& from, Visit visit
         return n;
     };
     // Let `axes` cut `dim` one inside the other; done(outer, layout) for every place.
+    auto const uneven = [&](layout const& l, std::size_t dim) {
+        return c.policy == shard_policy::uneven && l.is_uneven(dim, c.sizes[dim]);
+    };
     auto const push_all = [&](layout const& l, axes_list const& axes, std::size_t dim, auto&& done) {
+        if (c.policy == shard_policy::uneven) {
+            // Several axes at once may pass through an even cut on the way to an uneven one, never back.
+            layout to = l;
+            bool fits = true;
+            for (std::size_t i = 0; fits && i < axes.size(); ++i)
+                fits = to.apply(axes[i], c.mesh.size(axes[i]), placement::shard(dim), c.sizes, c.policy) && to.is_plain(dim);
+            if (fits && uneven(to, dim)) return done(std::int64_t{0}, std::move(to));
+            if (uneven(l, dim)) return;
+        }
         detail::for_each_cut_place(c, l, dim, extent_of(axes), [&](std::int64_t outer) {
             layout to = l;
             for (auto a : axes) {
@@ -181,12 +200,13 @@ void for_each_transition(lattice_class const& c, layout const& from, Visit visit
                 std::int64_t const n = extent_of(suffix), was = detail::whole_before(from, dim, suffix[0]);
                 for (std::size_t other = 0; other < rank; ++other)
                     push_all(gathered, suffix, other, [&](std::int64_t outer, layout to) {
+                        if (other == dim && outer == 0) return;  // an uneven dim has one place for a cut
                         // Within one dim both must be digits of one number, else the pieces would not be equal.
                         if (other == dim && was % (outer * n) != 0 && outer % (was * n) != 0) return;
                         emit(collective_kind::all_to_all, suffix, dim, other, reduction::sum, std::move(to));
                     });
             }
-            if (run.size() < 2) continue;
+            if (run.size() < 2 || uneven(from, dim)) continue;
             auto order = run;
             std::sort(order.begin(), order.end());
             do {
@@ -232,6 +252,24 @@ void for_each_transition(lattice_class const& c, layout const& from, Visit visit
     }
 }
 
+namespace detail {
+/// Messages of equal size for pieces that are not: every piece padded to the largest. True where the step needs that.
+inline bool pad_call(lattice_class const& c, layout const& from, transition const& t, collective_call& call) {
+    std::int64_t n = 1;
+    for (auto a : t.axes) n *= c.mesh.size(a);
+    bool const from_uneven = !c.sizes.empty() && from.is_uneven(t.from_dim, c.sizes[t.from_dim]),
+               to_uneven = !c.sizes.empty() && t.to.is_uneven(t.to_dim, c.sizes[t.to_dim]);
+    if (t.kind == collective_kind::all_gather && from_uneven) call.bytes_after = call.bytes_before * n;
+    else if (t.kind == collective_kind::reduce_scatter && to_uneven) call.bytes_before = call.bytes_after * n;
+    else if (t.kind == collective_kind::all_to_all && (from_uneven || to_uneven)) {
+        shape piece = t.to.local_shape(c.sizes);
+        piece[t.from_dim] = from.local_shape(c.sizes)[t.from_dim];
+        call.bytes_before = call.bytes_after = element_count(piece) * c.element_bytes * n;
+    } else return false;
+    return true;
+}
+}  // namespace detail
+
 /// The request to the cost model for one step.
 inline collective_call call_of(lattice_class const& c, layout const& from, transition const& t) {
     collective_call call{t.kind, t.axis_mask(), c.local_bytes(from), c.local_bytes(t.to), 0, t.reduce};
@@ -246,6 +284,15 @@ inline collective_call call_of(lattice_class const& c, layout const& from, trans
     };
     auto const gathers_strided = [&] { return strided(t.to, from, t.from_dim, t.to, t.to_dim); };
     auto const scatters_strided = [&] { return strided(from, t.to, t.to_dim, from, t.from_dim); };
+    if (c.policy == shard_policy::uneven && detail::pad_call(c, from, t, call)) {
+        // A gather leaves its padding behind the data where one axis cuts contiguous pieces; a scatter pads what it sends.
+        bool const gathers = t.kind == collective_kind::all_gather || t.kind == collective_kind::all_to_all;
+        bool const scatters = t.kind == collective_kind::reduce_scatter || t.kind == collective_kind::all_to_all;
+        if (gathers && (t.axes.size() > 1 || t.kind == collective_kind::all_to_all || gathers_strided()))
+            call.packed_bytes += call.bytes_after;
+        if (scatters) call.packed_bytes += call.bytes_before;
+        return call;
+    }
     switch (t.kind) {
         case collective_kind::all_gather:
             if (gathers_strided()) call.packed_bytes = call.bytes_after;

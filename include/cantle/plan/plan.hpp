@@ -80,6 +80,13 @@ struct plan_provenance {
     bool operator==(plan_provenance const&) const = default;
 };
 
+/// An op that no rule covers, planned whole on every rank because the caller asked for that.
+struct fallback_op {
+    std::string name;
+    std::size_t count = 0;     ///< vertices
+    bool operator==(fallback_op const&) const = default;
+};
+
 struct sharding_plan {
     device_mesh mesh;
     std::vector<layout> layouts;
@@ -94,6 +101,7 @@ struct sharding_plan {
     solve_status status = solve_status::optimal;
     std::string bounded_problem;           ///< the problem that objective and bound belong to, in words
     std::vector<std::string> constraints;  ///< what was demanded, defaults included
+    std::vector<fallback_op> fallbacks;    ///< by name; empty where rules cover all ops
     plan_provenance made_from;
 
     /// (objective - bound) / objective, never negative; 0 for an empty plan.

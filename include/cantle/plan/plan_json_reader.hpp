@@ -24,7 +24,7 @@ public:
     sharding_plan read(std::string_view text) {
         json const d = parse_format(text, "cantle-plan", "plan", "cantle plan -o");
         only_fields(d, {"format", "version", "mesh", "made_from", "objective", "bound", "gap", "status", "bounded_problem", "constraints",
-                        "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
+                        "fallback", "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
         read_mesh(required(d, "mesh"));
         auto const& from = object(required(d, "made_from"), "made_from", {"graph", "rules", "cost", "options"});
         plan_.made_from = {hash(from, "graph"), hash(from, "rules"), hash(from, "cost"), hash(from, "options")};
@@ -155,6 +155,12 @@ private:
         if (!known) fail("status", "is no status: " + shown(d["status"]));
         plan_.bounded_problem = text(required(d, "bounded_problem"), "bounded_problem");
         for (auto const& c : array(required(d, "constraints"), "constraints")) plan_.constraints.push_back(text(c, "constraints"));
+        if (d.contains("fallback"))
+            for (auto const& f : array(d["fallback"], "fallback")) {
+                if (!f.is_array() || f.size() != 2) fail("fallback", "is no pair of op and count: " + shown(f));
+                auto const count = integer(f[1], "fallback", 1, std::numeric_limits<std::uint32_t>::max());
+                plan_.fallbacks.push_back({text(f[0], "fallback"), static_cast<std::size_t>(count)});
+            }
         auto const& c = object(required(d, "cost"), "cost",
                                {"forward_compute", "backward_compute", "slice", "all_gather", "reduce_scatter", "all_reduce", "all_to_all",
                                 "permute", "inner", "tie_break"});

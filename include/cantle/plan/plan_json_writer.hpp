@@ -98,6 +98,14 @@ private:
         text_field("status", to_string(plan_.status));
         text_field("bounded_problem", plan_.bounded_problem);
         rows("constraints", plan_.constraints, [this](std::string const& s) { string(s); });
+        if (!plan_.fallbacks.empty())
+            rows("fallback", plan_.fallbacks, [this](fallback_op const& f) {
+                out_ += '[';
+                string(f.name);
+                out_ += ',';
+                integer(static_cast<std::int64_t>(f.count));
+                out_ += ']';
+            });
         auto const& c = plan_.cost;
         out_ += ",\n\"cost\":{\"forward_compute\":";
         real(c.forward_compute);

@@ -56,9 +56,10 @@ inline bool matches(std::string_view pattern, std::string_view text) {
     return p == pattern.size();
 }
 
-/// All even layouts without Partial that cut by axes of `axes` (bit mask) only: every axis Replicate or Shard of any dim. In mesh order, or
-/// with `any_order` in every order of the cuts of a dim. Axes of size 1 stay Replicate. Sorted.
-inline std::vector<layout> even_layouts(shape const& sizes, device_mesh const& mesh, std::uint32_t axes, bool any_order) {
+/// All layouts without Partial that the policy allows and that cut by axes of `axes` (bit mask) only: every axis Replicate or Shard of any
+/// dim. In mesh order, or with `any_order` in every order of the cuts of an even dim. Axes of size 1 stay Replicate. Sorted.
+inline std::vector<layout> cut_layouts(shape const& sizes, device_mesh const& mesh, std::uint32_t axes, bool any_order,
+                                       shard_policy policy = shard_policy::even) {
     std::vector<layout> all{layout(mesh.dims())};
     std::vector<std::uint8_t> order;
     for (std::size_t a = 0; a < mesh.dims(); ++a)
@@ -71,7 +72,7 @@ inline std::vector<layout> even_layouts(shape const& sizes, device_mesh const& m
                 for (std::size_t d = 0; d < sizes.size(); ++d) {
                     layout l = grown[i];
                     l.push_cut(a, mesh.size(a), d);
-                    if (l.fits(sizes)) grown.push_back(std::move(l));
+                    if (l.fits(sizes, policy)) grown.push_back(std::move(l));
                 }
         }
         all.insert(all.end(), grown.begin(), grown.end());
@@ -83,13 +84,19 @@ inline std::vector<layout> even_layouts(shape const& sizes, device_mesh const& m
 
 /// The layouts of `storage` for a tensor of that shape (see boundary).
 inline std::vector<layout> parameter_layouts(shape const& sizes, device_mesh const& mesh, parameter_storage storage,
-                                             std::uint32_t replica_axes) {
+                                             std::uint32_t replica_axes, shard_policy policy = shard_policy::even) {
     if (storage == parameter_storage::replicated) return {layout(mesh.dims())};
-    auto all = even_layouts(sizes, mesh, ~replica_axes, true);
+    auto all = cut_layouts(sizes, mesh, ~replica_axes, true, policy);
     if (storage == parameter_storage::fully_sharded) {
+        // Smallest on the largest rank. Of uneven layouts that end there as even ones do, only the even ones are kept.
+        auto const local = [&sizes](layout const& l) { return element_count(l.local_shape(sizes)); };
+        std::int64_t least = element_count(sizes);
+        for (auto const& l : all) least = std::min(least, local(l));
         std::int64_t most = 1;
-        for (auto const& l : all) most = std::max(most, l.cut_count());
-        std::erase_if(all, [most](layout const& l) { return l.cut_count() != most; });
+        for (auto const& l : all)
+            if (l.fits(sizes)) most = std::max(most, l.cut_count());
+        bool const even = policy == shard_policy::even || element_count(sizes) / most == least;
+        std::erase_if(all, [&](layout const& l) { return even ? !l.fits(sizes) || l.cut_count() != most : local(l) != least; });
     }
     return all;
 }
@@ -97,9 +104,10 @@ inline std::vector<layout> parameter_layouts(shape const& sizes, device_mesh con
 namespace detail {
 
 /// One wanted layout, adapted to a tensor: a scalar is Replicate. Throws mesh_does_not_divide naming tensor, dim and mesh.
-inline std::vector<layout> wanted_layout(device_mesh const& mesh, layout const& wanted, tensor_meta const& t, std::string const& name) {
+inline std::vector<layout> wanted_layout(device_mesh const& mesh, layout const& wanted, tensor_meta const& t, std::string const& name,
+                                         shard_policy policy) {
     if (t.rank() == 0) return {layout(mesh.dims())};
-    if (!wanted.fits(t.sizes)) {
+    if (!wanted.fits(t.sizes, policy)) {
         throw error(error_code::mesh_does_not_divide, "tensor '" + name + "' " + shape_text(t.sizes),
                     "layout " + wanted.text(mesh) + " of mesh " + mesh.text() + " does not divide it",
                     "choose a mesh whose axes divide the dim, another batch size, or another layout");
@@ -117,22 +125,23 @@ inline layout default_input_layout(device_mesh const& mesh) {
 
 /// Layouts that the boundary allows for a source or sink, before pins. Gradients and tangents are free here: pairing ties them.
 inline std::vector<layout> boundary_layouts(graph_node const& node, device_mesh const& mesh, boundary const& b,
-                                            std::uint32_t replica_axes) {
+                                            std::uint32_t replica_axes, shard_policy policy = shard_policy::even) {
     auto const& t = node.outputs[0];
     std::uint32_t const every_axis = ~std::uint32_t{0};
     auto const given = [&](std::string const& text, bool with_default) {
-        if (text == "free" || (text.empty() && !with_default)) return even_layouts(t.sizes, mesh, every_axis, false);
-        return detail::wanted_layout(mesh, text.empty() ? detail::default_input_layout(mesh) : layout::parse(mesh, text), t, node.name);
+        if (text == "free" || (text.empty() && !with_default)) return cut_layouts(t.sizes, mesh, every_axis, false, policy);
+        return detail::wanted_layout(mesh, text.empty() ? detail::default_input_layout(mesh) : layout::parse(mesh, text), t, node.name,
+                                     policy);
     };
     switch (node.role) {
-        case node_role::parameter: return parameter_layouts(t.sizes, mesh, b.parameters, replica_axes);
+        case node_role::parameter: return parameter_layouts(t.sizes, mesh, b.parameters, replica_axes, policy);
         case node_role::input: case node_role::target: return given(b.inputs, true);
         case node_role::output: return given(b.outputs, false);
         case node_role::loss: case node_role::constant: return {layout(mesh.dims())};
-        case node_role::gradient: return even_layouts(t.sizes, mesh, every_axis, true);
+        case node_role::gradient: return cut_layouts(t.sizes, mesh, every_axis, true, policy);
         case node_role::buffer: case node_role::tangent: case node_role::computation: break;
     }
-    return even_layouts(t.sizes, mesh, every_axis, false);
+    return cut_layouts(t.sizes, mesh, every_axis, false, policy);
 }
 
 }  // namespace cantle

@@ -5,6 +5,7 @@
 #include <cantle/base/stage_clock.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/problem/groups.hpp>
+#include <cantle/problem/uncovered_ops.hpp>
 
 #include <cmath>
 #include <limits>
@@ -20,6 +21,8 @@ struct problem_options {
     cantle::boundary boundary;
     bool clustering = true;   ///< copies of a layer share one decision
     double tie_break = 1.0;   ///< microseconds per flow edge whose layouts differ: the published tie-break (DECISIONS 8)
+    bool uneven = false;      ///< shards may be nested ceil chunks (DECISIONS 7)
+    shard_policy policy() const { return uneven ? shard_policy::uneven : shard_policy::even; }
 };
 
 /// The problem as a value. Everything indexes into everything else; nothing points back into a solver.
@@ -34,7 +37,8 @@ struct planning_problem {
     cantle::grouping grouping;
     mrf::factor_graph factors;   ///< variable i is group i
 
-    explicit planning_problem(device_mesh m) : mesh(std::move(m)), tables(mesh) {}
+    explicit planning_problem(device_mesh m, problem_options o = {})
+        : mesh(std::move(m)), options(std::move(o)), tables(mesh, options.policy()) {}
 
     /// The layout of a port of variable v when its group takes label l.
     layout_id layout_at(variable_index v, std::uint32_t port, mrf::label l) const {
@@ -201,14 +205,15 @@ planning_problem build_problem(training_graph const& g, device_mesh const& mesh,
                                problem_options const& options = {}, stage_clock* clock = nullptr) {
     auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
     stage("build");
-    planning_problem p(mesh);
-    p.options = options;
+    require_rules(g, rules);
+    planning_problem p(mesh, options);
     auto const pin_of = match_pins(g, options.boundary);
-    auto const domains = boundary_domains(g, mesh, options.boundary, pin_of, p.layouts);
+    auto const domains = boundary_domains(g, mesh, options.boundary, pin_of, p.layouts, options.policy());
     cast_sides const casts(g);
     stage("rules");
     p.classes = intern_op_classes(g, mesh, rules, cost, p.layouts,
-                                  [&](vertex v) { return casts.is_parameter_cast(v) ? &domains[g[v].operands[0].node] : nullptr; });
+                                  [&](vertex v) { return casts.is_parameter_cast(v) ? &domains[g[v].operands[0].node] : nullptr; },
+                                  options.policy());
     stage("build");
     p.relays = find_relays(g);
     p.edges = collect_edges(g, p.relays, casts, p.tables);

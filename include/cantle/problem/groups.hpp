@@ -37,22 +37,27 @@ inline std::vector<std::int32_t> match_pins(training_graph const& g, boundary co
 
 /// Layouts of every source and sink: boundary, then pins.
 inline std::vector<std::vector<layout_id>> boundary_domains(training_graph const& g, device_mesh const& mesh, boundary const& b,
-                                                            std::vector<std::int32_t> const& pin_of, layout_table& layouts) {
+                                                            std::vector<std::int32_t> const& pin_of, layout_table& layouts,
+                                                            shard_policy policy = shard_policy::even) {
     std::uint32_t replica = 0;
     for (auto const& name : b.replica_axes) replica |= 1u << mesh.find(name).value;
     std::vector<std::vector<layout_id>> domains(g.size());
+    std::map<std::pair<node_role, shape>, std::vector<layout_id>> known;  // nothing but these decides, pins aside
     for (vertex v = 0; v < g.size(); ++v) {
         auto const& n = g[v];
         if (n.role == node_role::computation) continue;
-        std::vector<layout> allowed;
-        if (pin_of[v] >= 0) {
-            auto const wanted = layout::parse(mesh, b.pins[static_cast<std::size_t>(pin_of[v])].layout);
-            if (wanted.has_partial())
-                throw error(error_code::bad_layout, "pin of '" + n.name + "' to " + wanted.text(mesh),
-                            "a tensor at the boundary cannot be Partial", "use R and S<dim>");
-            allowed = detail::wanted_layout(mesh, wanted, n.outputs[0], n.name);
-        } else allowed = boundary_layouts(n, mesh, b, replica);
-        for (auto const& l : allowed) domains[v].push_back(layouts.intern(l));
+        if (pin_of[v] < 0) {
+            auto const [at, fresh] = known.try_emplace({n.role, n.outputs[0].sizes});
+            if (fresh)
+                for (auto const& l : boundary_layouts(n, mesh, b, replica, policy)) at->second.push_back(layouts.intern(l));
+            domains[v] = at->second;
+            continue;
+        }
+        auto const wanted = layout::parse(mesh, b.pins[static_cast<std::size_t>(pin_of[v])].layout);
+        if (wanted.has_partial())
+            throw error(error_code::bad_layout, "pin of '" + n.name + "' to " + wanted.text(mesh),
+                        "a tensor at the boundary cannot be Partial", "use R and S<dim>");
+        for (auto const& l : detail::wanted_layout(mesh, wanted, n.outputs[0], n.name, policy)) domains[v].push_back(layouts.intern(l));
     }
     return domains;
 }

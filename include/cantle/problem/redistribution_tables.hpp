@@ -21,11 +21,11 @@ using tensor_class_id = std::uint32_t;
 
 class redistribution_tables {
 public:
-    explicit redistribution_tables(device_mesh mesh) : mesh_(std::move(mesh)) {}
+    explicit redistribution_tables(device_mesh mesh, shard_policy policy = shard_policy::even) : mesh_(std::move(mesh)), policy_(policy) {}
 
     tensor_class_id class_of(tensor_meta const& t) {
         auto const [at, fresh] = ids_.try_emplace({t.sizes, element_bytes(t.type)}, static_cast<tensor_class_id>(entries_.size()));
-        if (fresh) entries_.push_back({lattice_class{mesh_, t.sizes, element_bytes(t.type), {}}, {}, {}, {}, {}, {}});
+        if (fresh) entries_.push_back({lattice_class{mesh_, t.sizes, element_bytes(t.type), {}, policy_}, {}, {}, {}, {}, {}});
         return at->second;
     }
     /// Announce that tensors of class c may have to be moved from any of `from` to any of `to`.
@@ -75,6 +75,7 @@ private:
         std::optional<placement_lattice> lattice;           // once solved
     };
     device_mesh mesh_;
+    shard_policy policy_;
     std::vector<entry> entries_;
     std::map<std::pair<shape, int>, tensor_class_id> ids_;
 };

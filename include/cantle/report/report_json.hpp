@@ -126,6 +126,9 @@ inline std::string report_json(run_report const& run) {
                        {"batch", o.batch}, {"sequence", o.sequence}, {"config", config}};
     }
     j["constraints"] = plan.constraints;
+    auto fallback = report_object::array();
+    for (auto const& f : plan.fallbacks) fallback.push_back({{"op", f.name}, {"count", f.count}});
+    j["fallback"] = std::move(fallback);
     report_object options = report_object::object();
     for (auto const& o : run.options) options[o.name] = {{"value", o.value}, {"default", o.is_default}};
     j["options"] = std::move(options);

@@ -28,6 +28,8 @@ struct axis_row {
     std::vector<inner_collective> inner{};
     /// The local op needs the rank's offset: foreign indices of a vocabulary-sharded embedding or loss contribute zero (DECISIONS 4).
     bool masked = false;
+    /// True only for cuts into equal pieces. Rows on uneven dims are checked beyond that: see expand_axes.hpp.
+    bool even_only = false;
     bool operator==(axis_row const&) const = default;
 };
 

@@ -3,7 +3,7 @@
 // Embedding and its backward. A vocabulary-sharded table zeroes foreign rows locally (the offset belongs to the op instance, case A47) and
 // yields Partial(sum); the backward of a vocabulary-sharded table keeps the rank's own rows.
 #include <cantle/rules/local_steps.hpp>
-#include <cantle/rules/registry.hpp>
+#include <cantle/rules/moving.hpp>
 
 namespace cantle::rules {
 
@@ -13,7 +13,7 @@ inline void embedding_rule(op_query const& q, std::int64_t, row_list& rows) {
     for (std::size_t d = 0; d < indices; ++d) rows.add({placement::replicate(), placement::shard(d)}, {placement::shard(d)});
     rows.add({placement::shard(1), placement::replicate()}, {placement::shard(indices)});
     rows.add(axis_row{{placement::shard(0), placement::replicate()}, {placement::partial()}, {}, true});
-    rows.add({placement::partial(), placement::replicate()}, {placement::partial()});
+    detail::add_moved_rows(rows, {0});
 }
 
 /// embedding_dense_backward(grad[..., D], indices[...], num_weights, padding_idx, scale_grad_by_freq) -> [V, D]. Linear in grad.
@@ -24,7 +24,7 @@ inline void embedding_backward_rule(op_query const& q, std::int64_t, row_list& r
         for (std::size_t d = 0; d < indices; ++d) rows.add({placement::shard(d), placement::shard(d)}, {placement::partial()});
     rows.add({placement::shard(indices), placement::replicate()}, {placement::shard(1)});
     rows.add(axis_row{{placement::replicate(), placement::replicate()}, {placement::shard(0)}, {}, true});
-    rows.add({placement::partial(), placement::replicate()}, {placement::partial()});
+    detail::add_linear_rows(rows, {0});
 }
 
 /// A table cut along its rows: foreign rows give zero.

@@ -1,67 +1,111 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Matrix products: y[..., N] = x[..., K] w[N, K]^T whole over the unflattened dims (case E1), its two gradients, and mm, bmm.
-// Every one is bilinear: a shard of a free dim passes, a shard of the contracted dim on both sides gives Partial(sum), and Partial(sum) on
+// Matrix products: y[..., N] = x[..., K] w[N, K]^T whole over the unflattened dims (case E1), its two gradients, and the products of ATen.
+// Every one is bilinear: a cut of a free dim passes, a cut of the contracted dim on both sides gives Partial(sum), and Partial(sum) on
 // one side passes while the other is Replicate.
-#include <cantle/rules/registry.hpp>
+#include <cantle/rules/contraction.hpp>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace cantle::rules {
 
 namespace detail {
-inline void add_bilinear_partial(row_list& rows) {
-    rows.add({placement::partial(), placement::replicate()}, {placement::partial()});
-    rows.add({placement::replicate(), placement::partial()}, {placement::partial()});
+/// "abc..." for n dims in front of the last one.
+inline std::string leading_letters(std::size_t n) {
+    std::string s;
+    for (std::size_t i = 0; i < n; ++i) s += static_cast<char>('a' + i);
+    return s;
 }
 }  // namespace detail
 
-/// aten::linear(input[..., K], weight[N, K]) -> [..., N]. A bias operand is not canonical and takes no part in Partial rows.
+/// aten::linear(input[..., K], weight[N, K], bias[N]?) -> [..., N]. A bias is added once: Partial where the product is (case E6).
 inline void linear_rule(op_query const& q, std::int64_t, row_list& rows) {
-    std::size_t const last = q.operands[0].rank() - 1;
-    bool const bias = q.operands.size() == 3;
-    auto const add = [&](placement x, placement w, placement b, placement y) {
-        bias ? rows.add({x, w, b}, {y}) : rows.add({x, w}, {y});
-    };
-    auto const R = placement::replicate();
-    for (std::size_t d = 0; d < last; ++d) add(placement::shard(d), R, R, placement::shard(d));
-    add(R, placement::shard(0), placement::shard(0), placement::shard(last));
-    if (bias) return;
-    add(placement::shard(last), placement::shard(1), R, placement::partial());
-    detail::add_bilinear_partial(rows);
+    auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
+    add_contraction_rows(q, {{{0, rest + "z"}, {1, "yz"}}, rest + "y", q.operation->slot("bias")}, rows);
 }
 
 /// cantle::linear_grad_input(grad[..., N], weight[N, K]) -> [..., K].
 inline void linear_grad_input_rule(op_query const& q, std::int64_t, row_list& rows) {
-    std::size_t const last = q.operands[0].rank() - 1;
-    for (std::size_t d = 0; d < last; ++d) rows.add({placement::shard(d), placement::replicate()}, {placement::shard(d)});
-    rows.add({placement::replicate(), placement::shard(1)}, {placement::shard(last)});
-    rows.add({placement::shard(last), placement::shard(0)}, {placement::partial()});
-    detail::add_bilinear_partial(rows);
+    auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
+    add_contraction_rows(q, {{{0, rest + "y"}, {1, "yz"}}, rest + "z"}, rows);
 }
 
 /// cantle::linear_grad_weight(grad[..., N], input[..., K]) -> [N, K].
 inline void linear_grad_weight_rule(op_query const& q, std::int64_t, row_list& rows) {
-    std::size_t const last = q.operands[0].rank() - 1;
-    for (std::size_t d = 0; d < last; ++d) rows.add({placement::shard(d), placement::shard(d)}, {placement::partial()});
-    rows.add({placement::shard(last), placement::replicate()}, {placement::shard(0)});
-    rows.add({placement::replicate(), placement::shard(last)}, {placement::shard(1)});
-    detail::add_bilinear_partial(rows);
+    auto const rest = detail::leading_letters(q.operands[0].rank() - 1);
+    add_contraction_rows(q, {{{0, rest + "y"}, {1, rest + "z"}}, "yz"}, rows);
 }
 
-/// mm(a[M, K], b[K, N]) and bmm(a[B, M, K], b[B, K, N]).
+/// aten::matmul: vectors have one letter, batch dims broadcast from the right.
 inline void matmul_rule(op_query const& q, std::int64_t, row_list& rows) {
-    std::size_t const r = q.operands[0].rank();
-    for (std::size_t d = 0; d + 2 < r; ++d) rows.add({placement::shard(d), placement::shard(d)}, {placement::shard(d)});
-    rows.add({placement::shard(r - 2), placement::replicate()}, {placement::shard(r - 2)});
-    rows.add({placement::replicate(), placement::shard(r - 1)}, {placement::shard(r - 1)});
-    rows.add({placement::shard(r - 1), placement::shard(r - 2)}, {placement::partial()});
-    detail::add_bilinear_partial(rows);
+    std::size_t const a = q.operands[0].rank(), b = q.operands[1].rank();
+    auto const batch = detail::leading_letters(std::max<std::size_t>({a, b, 2}) - 2);
+    auto const letters = [&batch](std::size_t rank, std::string const& last, std::string const& vector) {
+        return rank == 1 ? vector : batch.substr(batch.size() - (rank - 2)) + last;
+    };
+    add_contraction_rows(q, {{{0, letters(a, "yk", "k")}, {1, letters(b, "kz", "k")}}, batch + (a > 1 ? "y" : "") + (b > 1 ? "z" : "")},
+                         rows);
+}
+
+/// aten::einsum with the letters of its equation. Where it has an ellipsis nothing is cut.
+inline void einsum_rule(op_query const& q, std::int64_t, row_list& rows) {
+    std::string equation;
+    for (char x : q.operation->get<std::string>("equation", ""))
+        if (x != ' ') equation += x;
+    if (equation.find('.') != std::string::npos) return;
+    auto const arrow = equation.find("->");
+    auto const left = equation.substr(0, arrow);
+    contraction c;
+    std::string part;
+    auto const* list = q.operation->find("tensors");
+    auto const* slots = list ? std::get_if<operand_slots>(list) : nullptr;
+    auto const close = [&] {
+        if (slots && c.factors.size() < slots->indices.size())
+            c.factors.push_back({static_cast<std::uint32_t>(slots->indices[c.factors.size()]), part});
+        part.clear();
+    };
+    for (char x : left) x == ',' ? close() : static_cast<void>(part += x);
+    close();
+    if (arrow != std::string::npos)
+        c.out = equation.substr(arrow + 2);
+    else  // the letters that occur once, in alphabetical order
+        for (char x : left)
+            if (x != ',' && std::count(left.begin(), left.end(), x) == 1) c.out.insert(std::upper_bound(c.out.begin(), c.out.end(), x), x);
+    for (std::size_t i = 0; i < c.factors.size(); ++i) {
+        if (c.factors[i].letters.size() != q.operands[c.factors[i].operand].rank()) return;
+        for (std::size_t k = 0; k < i; ++k)
+            if (c.factors[k].operand == c.factors[i].operand) return;  // a tensor with itself is not linear in it
+    }
+    for (auto const& f : c.factors)
+        for (char x : f.letters)
+            if (std::count(f.letters.begin(), f.letters.end(), x) > 1) {  // a diagonal: that letter cannot be cut anywhere
+                for (auto& g : c.factors) std::replace(g.letters.begin(), g.letters.end(), x, '.');
+                std::replace(c.out.begin(), c.out.end(), x, '.');
+                return add_contraction_rows(q, c, rows);
+            }
+    add_contraction_rows(q, c, rows);
 }
 
 inline void add_linear_rules(rule_registry& r) {
     r.add("aten::linear", linear_rule);
     r.add("cantle::linear_grad_input", linear_grad_input_rule);
     r.add("cantle::linear_grad_weight", linear_grad_weight_rule);
-    r.add_all({"aten::mm", "aten::bmm"}, matmul_rule);
+    r.add("aten::matmul", matmul_rule);
+    r.add("aten::einsum", einsum_rule);
+    r.add("aten::mm", product_rule({{"self", "mk"}, {"mat2", "kn"}}, "mn"));
+    r.add("aten::bmm", product_rule({{"self", "bmk"}, {"mat2", "bkn"}}, "bmn"));
+    r.add("aten::mv", product_rule({{"self", "mk"}, {"vec", "k"}}, "m"));
+    r.add("aten::dot", product_rule({{"self", "k"}, {"tensor", "k"}}, ""));
+    r.add("aten::vdot", product_rule({{"self", "k"}, {"other", "k"}}, ""));
+    r.add_all({"aten::outer", "aten::ger"}, product_rule({{"self", "m"}, {"vec2", "n"}}, "mn"));
+    r.add("aten::addmm", product_rule({{"mat1", "mk"}, {"mat2", "kn"}}, "mn", "self"));
+    r.add("aten::baddbmm", product_rule({{"batch1", "bmk"}, {"batch2", "bkn"}}, "bmn", "self"));
+    r.add("aten::addbmm", product_rule({{"batch1", "bmk"}, {"batch2", "bkn"}}, "mn", "self"));
+    r.add("aten::addmv", product_rule({{"mat", "mk"}, {"vec", "k"}}, "m", "self"));
+    r.add("aten::addr", product_rule({{"vec1", "m"}, {"vec2", "n"}}, "mn", "self"));
 }
 
 }  // namespace cantle::rules

@@ -3,8 +3,9 @@
 // Cross-entropy as one op over logits [..., V] and target [...]: outputs loss, logsumexp [...] and total_weight (the number of targets that
 // count). The mean divides by the global count, so a cut of the tokens sums the counts first and leaves Partial(sum) (cases A25, A26).
 // A cut of the vocabulary is exact with three reductions over [...]: of the maximum, of the sum of exponentials, of the target's logit.
+#include <cantle/rules/elementwise_loss.hpp>
 #include <cantle/rules/local_steps.hpp>
-#include <cantle/rules/registry.hpp>
+#include <cantle/rules/nll_loss.hpp>
 
 namespace cantle::rules {
 
@@ -33,7 +34,7 @@ inline void cross_entropy_backward_rule(op_query const& q, std::int64_t, row_lis
         rows.add({q.operands[0].rank() > 0 ? S : R, S, S, S, R}, {S});
     }
     rows.add(axis_row{{R, placement::shard(last), R, R, R}, {placement::shard(last)}, {}, true});
-    rows.add({placement::partial(), R, R, R, R}, {placement::partial()});
+    affine_rows(q, rows).jointly({0});
 }
 
 namespace detail {
@@ -123,6 +124,8 @@ inline void cross_entropy_backward_local(local_view const& v, local_program& p) 
 inline void add_loss_rules(rule_registry& r) {
     r.add("cantle::cross_entropy", cross_entropy_rule, cross_entropy_local);
     r.add("cantle::cross_entropy_backward", cross_entropy_backward_rule, cross_entropy_backward_local);
+    add_nll_loss_rules(r);
+    add_elementwise_loss_rules(r);
 }
 
 }  // namespace cantle::rules

@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Elementwise ops with broadcasting: a shard of an output dim is the same shard of every operand that has that dim.
-// Partial passes only where the op is linear: jointly (add: P,P -> P) or in one operand while the others are Replicate (mul: P,R -> P).
+// Elementwise ops with broadcasting: what their rules are made of. A cut of an output dim is the same cut of every operand that has that
+// dim. Partial passes where the function allows it, with f taken in the operands that hold it and the others whole:
+//   linear f (f(x+y) = f(x)+f(y)):  sum and avg           affine f (x + c):  avg only, since sum would count c once per rank (case E6)
+//   rising f (order is kept):       max and min           falling f: none, as max would become min, and a row has one kind
+//   a positive multiple of x: all four; a choice of elements (where, masked_fill): avg, max and min, and all four in both branches.
+#include <cantle/rules/partial_kinds.hpp>
 #include <cantle/rules/registry.hpp>
 
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
 namespace cantle::rules {
-
-/// True when every value of `from` is a value of `to`, so that casting commutes with adding up (case E5: fp32 -> bf16 does not).
-inline bool is_value_preserving(dtype from, dtype to) {
-    auto const rank = [](dtype t) {
-        switch (t) {
-            case dtype::float64: return 4;
-            case dtype::float32: return 3;
-            case dtype::bfloat16: case dtype::float16: return 2;
-            case dtype::float8_e4m3fn: case dtype::float8_e5m2: return 1;
-            default: return 0;
-        }
-    };
-    return from == to || (rank(from) > 0 && rank(to) > rank(from));
-}
-
-/// True when adding up values of `from` and casting to `to` may change places: no rounding cast, and no bool, whose sum is "or" (case E5).
-inline bool carries_sums(dtype from, dtype to) { return to != dtype::boolean && is_value_preserving(from, to); }
-
-/// How an elementwise op treats Partial(sum).
-struct pointwise_traits {
-    bool linear = false;                          ///< linear in the `linear_in` operands together: all of them P, the others R
-    std::vector<std::size_t> linear_in{};         ///< empty: all operands
-    std::vector<std::size_t> multilinear_in{};    ///< linear in each of these alone: one of them P, all others R
-};
 
 /// Placement of an operand of shape `operand` when dim `d` of the broadcast shape `full` is cut: its own dim, or R where it is broadcast.
 inline placement broadcast_shard(shape const& operand, shape const& full, std::size_t d) {
@@ -37,78 +22,92 @@ inline placement broadcast_shard(shape const& operand, shape const& full, std::s
     return placement::shard(d - missing);
 }
 
+/// A row per dim of the output: that dim cut everywhere.
+inline void add_cuts(op_query const& q, row_list& rows) {
+    auto const& full = q.outputs[0].sizes;
+    for (std::size_t d = 0; d < full.size(); ++d) {
+        axis_row row;
+        for (auto const& x : q.operands) row.operands.push_back(broadcast_shard(x.sizes, full, d));
+        for (auto const& y : q.outputs)  // an output of another shape is a workspace that this device leaves empty
+            row.outputs.push_back(y.defined && y.sizes.size() == full.size() ? placement::shard(d) : placement::replicate());
+        rows.add(std::move(row));
+    }
+}
+
+/// A row per kind: the operands `in` hold it, and so do all outputs. Whether types allow it is the caller's concern.
+inline void add_partials_of(op_query const& q, row_list& rows, std::vector<std::size_t> const& in, kind_set kinds) {
+    for (auto kind : every_kind) {
+        if (!(kinds & kind_bit(kind))) continue;
+        axis_row row{std::vector<placement>(q.operands.size()), {}};
+        for (auto i : in) row.operands[i] = placement::partial(kind);
+        for (auto const& y : q.outputs) row.outputs.push_back(y.defined ? placement::partial(kind) : placement::replicate());
+        rows.add(std::move(row));
+    }
+}
+/// The same, less the kinds that get lost between the operands' types and the output's.
+inline void add_partials(op_query const& q, row_list& rows, std::vector<std::size_t> const& in, kind_set kinds) {
+    for (auto i : in) kinds = carried(kinds, q.operands[i].type, q.outputs[0].type);
+    add_partials_of(q, rows, in, kinds);
+}
+/// Operands by the names of their arguments; no row where one of them is a literal or absent.
+inline std::vector<std::size_t> slots(op_query const& q, std::initializer_list<std::string_view> names) {
+    std::vector<std::size_t> found;
+    for (auto name : names)
+        if (auto const s = q.operation->slot(name)) found.push_back(*s);
+    return found.size() == names.size() ? found : std::vector<std::size_t>{};
+}
+inline void add_partials(op_query const& q, row_list& rows, std::initializer_list<std::string_view> names, kind_set kinds) {
+    if (auto const in = slots(q, names); !in.empty()) add_partials(q, rows, in, kinds);
+}
+
+/// The number of that name, or nothing where it is a tensor, None or absent.
+inline std::optional<double> number(op const& o, std::string_view name) {
+    auto const* v = o.find(name);
+    if (!v) return std::nullopt;
+    if (auto const* i = std::get_if<std::int64_t>(v)) return static_cast<double>(*i);
+    if (auto const* d = std::get_if<double>(v)) return *d;
+    if (auto const* b = std::get_if<bool>(v)) return *b ? 1.0 : 0.0;
+    return std::nullopt;
+}
+inline double number(op const& o, std::string_view name, double fallback) { return number(o, name).value_or(fallback); }
+inline bool all_boolean(op_query const& q) {
+    for (auto const& x : q.operands)
+        if (x.type != dtype::boolean) return false;
+    return true;
+}
+
+/// A function of one operand, or of its first operand while the others are whole, that passes these kinds.
+inline axis_rule passing_rule(kind_set kinds) {
+    return [kinds](op_query const& q, std::int64_t, row_list& rows) {
+        add_cuts(q, rows);
+        if (!q.operands.empty()) add_partials(q, rows, std::vector<std::size_t>{0}, kinds);
+    };
+}
+
+/// How an elementwise op of yours treats Partial; by default it stops it.
+struct pointwise_traits {
+    bool linear = false;                        ///< linear in the `linear_in` operands together: all of them sum or avg, the others R
+    std::vector<std::size_t> linear_in{};       ///< empty: all operands
+    std::vector<std::size_t> multilinear_in{};  ///< linear in each of these alone: one of them sum or avg, all others R
+    std::vector<std::size_t> rising_in{};       ///< never falls when one of these alone grows: max and min pass
+};
 inline axis_rule pointwise_rule(pointwise_traits traits = {}) {
     return [traits](op_query const& q, std::int64_t, row_list& rows) {
-        auto const& full = q.outputs[0].sizes;
+        add_cuts(q, rows);
         std::size_t const n = q.operands.size();
-        for (std::size_t d = 0; d < full.size(); ++d) {
-            axis_row row;
-            for (auto const& x : q.operands) row.operands.push_back(broadcast_shard(x.sizes, full, d));
-            for (auto const& y : q.outputs) row.outputs.push_back(y.defined ? broadcast_shard(y.sizes, full, d) : placement::replicate());
-            rows.add(std::move(row));
-        }
-        auto const add_partial = [&](std::vector<std::size_t> const& which) {
-            std::vector<placement> in(n);
-            for (auto i : which) {
-                if (i >= n || !carries_sums(q.operands[i].type, q.outputs[0].type)) return;
-                in[i] = placement::partial();
-            }
-            rows.add(std::move(in), std::vector<placement>(q.outputs.size(), placement::partial()));
+        auto const pass = [&](std::vector<std::size_t> const& which, kind_set kinds) {
+            for (auto i : which)
+                if (i >= n) return;
+            add_partials(q, rows, which, kinds);
         };
         if (traits.linear && n > 0) {
             std::vector<std::size_t> which = traits.linear_in;
             for (std::size_t i = 0; traits.linear_in.empty() && i < n; ++i) which.push_back(i);
-            add_partial(which);
+            pass(which, sums);
         }
-        for (auto i : traits.multilinear_in) add_partial({i});
+        for (auto i : traits.multilinear_in) pass({i}, sums);
+        for (auto i : traits.rising_in) pass({i}, extremes);
     };
-}
-
-/// Casts and copies: Partial of any kind passes where the cast preserves values.
-inline void cast_rule(op_query const& q, std::int64_t n, row_list& rows) {
-    pointwise_rule()(q, n, rows);
-    if (!is_value_preserving(q.operands[0].type, q.outputs[0].type)) return;
-    for (auto kind : {reduction::sum, reduction::avg, reduction::max, reduction::min})
-        rows.add({placement::partial(kind)}, {placement::partial(kind)});
-}
-
-/// add(x, y, alpha), sub: linear in both together, never in one alone (DECISIONS 5, case E6). With integers of one type still exact.
-inline void add_rule(op_query const& q, std::int64_t n, row_list& rows) {
-    // A single tensor operand plus a literal is affine, not linear.
-    pointwise_rule({.linear = q.operands.size() == 2, .linear_in = {}, .multilinear_in = {}})(q, n, rows);
-}
-/// mul(x, y): linear in each alone. A literal factor leaves one operand: linear.
-inline void mul_rule(op_query const& q, std::int64_t n, row_list& rows) {
-    pointwise_rule({.linear = false, .linear_in = {}, .multilinear_in = {0, 1}})(q, n, rows);
-}
-/// div(x, y): linear in the numerator, unless it rounds.
-inline void div_rule(op_query const& q, std::int64_t n, row_list& rows) {
-    bool const rounds = !q.operation->get<std::string>("rounding_mode", "").empty() || !is_floating_point(q.outputs[0].type);
-    pointwise_rule({.linear = false, .linear_in = {}, .multilinear_in = rounds ? std::vector<std::size_t>{} : std::vector<std::size_t>{0}})(
-        q, n, rows);
-}
-
-inline void add_pointwise_rules(rule_registry& r) {
-    r.add_all({"aten::add.Tensor", "aten::sub.Tensor", "aten::add.Scalar", "aten::sub.Scalar"}, add_rule);
-    r.add_all({"aten::mul.Tensor", "aten::mul.Scalar"}, mul_rule);
-    r.add_all({"aten::div.Tensor", "aten::div.Scalar", "aten::div.Tensor_mode"}, div_rule);
-    r.add("aten::neg", pointwise_rule({.linear = true, .linear_in = {}, .multilinear_in = {}}));
-    r.add_all({"aten::_to_copy", "aten::clone", "aten::contiguous", "aten::alias", "aten::detach"}, cast_rule);
-    // f'(x) * grad: linear in grad, which comes first
-    pointwise_traits const in_grad{.linear = true, .linear_in = {0}, .multilinear_in = {}};
-    r.add_all({"aten::silu_backward", "aten::gelu_backward", "aten::tanh_backward", "aten::sigmoid_backward", "aten::threshold_backward"},
-              pointwise_rule(in_grad));
-    // where(condition, x, y): linear in x and y together
-    r.add("aten::where.self", pointwise_rule({.linear = true, .linear_in = {1, 2}, .multilinear_in = {}}));
-    r.add_all({"aten::pow.Tensor_Scalar", "aten::pow.Tensor_Tensor", "aten::pow.Scalar", "aten::rsqrt", "aten::sqrt", "aten::reciprocal",
-               "aten::exp", "aten::log", "aten::sin", "aten::cos", "aten::tanh", "aten::sigmoid", "aten::erf", "aten::abs", "aten::sign",
-               "aten::silu", "aten::gelu", "aten::relu", "aten::maximum", "aten::minimum", "aten::clamp", "aten::clamp_min",
-               "aten::bitwise_not", "aten::logical_not", "aten::bitwise_and.Tensor", "aten::bitwise_or.Tensor", "aten::logical_and",
-               "aten::logical_or", "aten::eq.Tensor", "aten::ne.Tensor", "aten::lt.Tensor", "aten::le.Tensor", "aten::gt.Tensor",
-               "aten::ge.Tensor", "aten::eq.Scalar", "aten::ne.Scalar", "aten::lt.Scalar", "aten::le.Scalar", "aten::gt.Scalar",
-               "aten::ge.Scalar", "aten::masked_fill.Scalar", "aten::masked_fill.Tensor", "aten::ones_like", "aten::zeros_like",
-               "aten::full_like", "aten::empty_like", "aten::rsub.Scalar"},
-              pointwise_rule());
 }
 
 }  // namespace cantle::rules

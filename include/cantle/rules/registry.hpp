@@ -7,10 +7,12 @@
 #include <cantle/base/error.hpp>
 #include <cantle/rules/concepts.hpp>
 #include <cantle/rules/local_program.hpp>
+#include <cantle/rules/own_op.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,38 @@ public:
     }
     void add_for_named_axes(std::string op_name, named_axis_rule rule, local_rule local = run_as_is, int version = 1) {
         rules_[std::move(op_name)] = {{}, std::move(rule), std::move(local), version};
+    }
+    /// Rows that hold for every shape (rows_rule). Throws bad_rule where rows differ in arity or one mixes kinds of Partial.
+    void add(std::string op_name, static_rows rows, local_rule local = run_as_is, int version = 1) {
+        detail::check_static_rows(op_name, rows);
+        add(std::move(op_name), [list = std::move(rows.list)](op_query const&, std::int64_t, row_list& out) {
+            for (auto const& row : list) out.add(row);
+        }, std::move(local), version);
+    }
+    /// Add an op of one's own (own_op.hpp). Throws bad_rule where a row does not fit the op's own example.
+    template <class Op>
+    void add_op(Op own) {
+        require_own_op<Op>();
+        if constexpr (OwnOp<Op>) {
+            detail::check_on_examples(own);
+            std::string const name = own.name();
+            local_rule local = run_as_is;
+            int version = 1;
+            if constexpr (requires(local_view const& v, local_program& p) { own.local(v, p); })
+                local = [own](local_view const& v, local_program& p) { own.local(v, p); };
+            if constexpr (requires { { own.version() } -> std::convertible_to<int>; }) version = own.version();
+            add(name, [own](op_query const& q, std::int64_t n, row_list& rows) { own.rows(q, n, rows); }, std::move(local), version);
+            shapes_[name] = [own](op const& o, std::vector<tensor_meta> const& operands) -> std::optional<std::vector<tensor_meta>> {
+                return own.output_metas(o, operands);
+            };
+        }
+    }
+    /// Output metas of the ops that were added with add_op, for graph_builder::shapes_from. Holds what it needs.
+    shape_function shapes() const {
+        return [all = shapes_](op const& o, std::vector<tensor_meta> const& operands) -> std::optional<std::vector<tensor_meta>> {
+            auto const at = all.find(o.name);
+            return at == all.end() ? std::nullopt : at->second(o, operands);
+        };
     }
     void add_all(std::vector<std::string> const& op_names, axis_rule const& rule, local_rule const& local = run_as_is, int version = 1) {
         for (auto const& n : op_names) add(n, rule, local, version);
@@ -62,15 +96,18 @@ public:
         h.add("cantle-rules-1").add(rules_.size());
         for (auto const& [name, entry] : rules_) h.add(name).add(entry.version);
     }
+    /// Ops whose rules state mathematics, which the oracle can try; not those whose rows users declare.
     std::vector<std::string> op_names() const {
         std::vector<std::string> names;
-        for (auto const& [name, entry] : rules_) names.push_back(name);
+        for (auto const& [name, entry] : rules_)
+            if (entry.rule) names.push_back(name);
         return names;
     }
 
 private:
     struct entry { axis_rule rule; named_axis_rule named_rule; local_rule local; int version; };
     std::map<std::string, entry> rules_;
+    std::map<std::string, shape_function> shapes_;  // of ops of one's own
 };
 
 }  // namespace cantle

@@ -4,6 +4,7 @@
 #include <cantle/mesh/layout.hpp>
 #include <cantle/rules/axis_row.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -34,6 +35,47 @@ private:
 struct inner_on_axis {
     std::uint32_t axis = 0;
     inner_collective what;
+};
+
+/// Finds equal rows of a flat table of ids. Holds positions only; the table stays with the caller.
+class row_index {
+public:
+    explicit row_index(std::size_t width) : width_(width), slots_(64, none) {}
+    /// The place of `row` in `flat`, where it is appended unless an equal one is there; fresh says which.
+    std::uint32_t find_or_append(std::vector<std::uint32_t>& flat, std::vector<std::uint32_t> const& row, bool& fresh) {
+        if (2 * (count_ + 1) > slots_.size()) grow(flat);
+        std::size_t at = hash(row.data()) & (slots_.size() - 1);
+        while (slots_[at] != none) {
+            if (std::equal(row.begin(), row.end(), flat.begin() + static_cast<std::ptrdiff_t>(slots_[at] * width_))) {
+                fresh = false;
+                return slots_[at];
+            }
+            at = (at + 1) & (slots_.size() - 1);
+        }
+        fresh = true;
+        flat.insert(flat.end(), row.begin(), row.end());
+        slots_[at] = static_cast<std::uint32_t>(count_);
+        return static_cast<std::uint32_t>(count_++);
+    }
+
+private:
+    static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+    std::size_t width_, count_ = 0;
+    std::vector<std::uint32_t> slots_;  // open addressing, a power of two, at most half full
+
+    std::size_t hash(std::uint32_t const* row) const {
+        std::uint64_t h = 0x9e3779b97f4a7c15u;
+        for (std::size_t i = 0; i < width_; ++i) h = (h ^ row[i]) * 0xff51afd7ed558ccdu, h ^= h >> 32;
+        return static_cast<std::size_t>(h);
+    }
+    void grow(std::vector<std::uint32_t> const& flat) {
+        slots_.assign(slots_.size() * 2, none);
+        for (std::size_t i = 0; i < count_; ++i) {
+            std::size_t at = hash(flat.data() + i * width_) & (slots_.size() - 1);
+            while (slots_[at] != none) at = (at + 1) & (slots_.size() - 1);
+            slots_[at] = static_cast<std::uint32_t>(i);
+        }
+    }
 };
 
 /// All strategies of one op class: for every strategy the layouts of all ports. Ports are the operands, then the outputs.

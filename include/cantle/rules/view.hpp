@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Ops that move elements without changing them: reshapes, permutations, expand, slices, cat. Partial passes all of them.
+// Ops that give a tensor other dims without touching its elements: reshapes, permutations, expand, repeat. Partial passes all of them.
 //
 // A reshape is a list of blocks of equal element count on both sides. A cut of an input dim is a digit [before][n][after] of its block; it
 // is a cut of the output dim that contains that digit whole (with `before` split off as whole factor where it reaches into the dim), and
 // no placement where it would straddle two output dims (cases A1, A2, A5, E2). Rules see local shapes, so after an outer axis has used up
 // a dim of size 2 the next axis finds size 1 there and goes on to the next dim (case E2).
-#include <cantle/rules/registry.hpp>
+#include <cantle/rules/moving.hpp>
 
 #include <optional>
 
@@ -50,16 +50,6 @@ void for_each_carried_cut(shape const& from, shape const& to, std::int64_t n, Vi
     }
 }
 
-inline void add_partial_rows(row_list& rows) {
-    for (auto kind : {reduction::sum, reduction::avg, reduction::max, reduction::min})
-        rows.add(std::vector<placement>(rows.operand_count(), placement::partial(kind)),
-                 std::vector<placement>(rows.output_count(), placement::partial(kind)));
-}
-
-/// A possibly negative dim argument made absolute.
-inline std::size_t absolute_dim(std::int64_t d, std::size_t rank) {
-    return static_cast<std::size_t>(d < 0 ? d + static_cast<std::int64_t>(rank) : d);
-}
 }  // namespace detail
 
 inline void reshape_rule(op_query const& q, std::int64_t n, row_list& rows) {
@@ -74,31 +64,74 @@ inline void reshape_rule(op_query const& q, std::int64_t n, row_list& rows) {
     }
     detail::add_partial_rows(rows);
 }
+/// Ranks reshape to the sizes that they hold, whatever the op calls them: squeeze must keep a dim that is cut down to 1, -1 and the dims of
+/// flatten and unflatten are resolved.
+inline void reshape_local(local_view const& v, local_program& p) {
+    run_whole({"aten::reshape", {{"self", operand_slot{0}}, {"shape", v.outputs[0].sizes()}}}, v, p);
+}
 
-/// Any op that only renames dims: map[input dim] = output dim.
-inline void renaming_rows(std::vector<std::optional<std::size_t>> const& map, row_list& rows) {
-    for (std::size_t d = 0; d < map.size(); ++d)
-        if (map[d]) rows.add({placement::shard(d)}, {placement::shard(*map[d])});
+/// view as another element type: elements of the last dim are glued together or cut up (case A13). No sum of bits means anything.
+inline void view_dtype_rule(op_query const& q, std::int64_t, row_list& rows) {
+    bool const same_width = q.operands[0].sizes == q.outputs[0].sizes;
+    for (std::size_t d = 0; d + (same_width ? 0 : 1) < q.operands[0].rank(); ++d) rows.add({placement::shard(d)}, {placement::shard(d)});
+}
+
+/// as_strided reads memory by strides that rules do not know (DECISIONS 20): it is done whole, on partial values too.
+inline void strided_rule(op_query const&, std::int64_t, row_list& rows) { detail::add_partial_rows(rows); }
+
+namespace detail {
+/// Where permute, movedim, transpose and t put each dim.
+inline std::vector<std::size_t> permutation_of(op const& o, std::size_t rank) {
+    using list = std::vector<std::int64_t>;
+    std::vector<std::size_t> to(rank);
+    if (o.find("dims")) {
+        auto const dims = o.get<list>("dims", {});
+        for (std::size_t i = 0; i < dims.size() && i < rank; ++i) to[absolute_dim(dims[i], rank)] = i;
+    } else if (o.find("source")) {
+        // The dims named go to their places, the others fill the rest in order.
+        auto const source = o.get<list>("source", {o.get<std::int64_t>("source", 0)});
+        auto const destination = o.get<list>("destination", {o.get<std::int64_t>("destination", 0)});
+        std::vector<bool> moved(rank, false), taken(rank, false);
+        for (std::size_t i = 0; i < source.size(); ++i) {
+            auto const s = absolute_dim(source[i], rank), d = absolute_dim(destination[i], rank);
+            to[s] = d;
+            moved[s] = taken[d] = true;
+        }
+        for (std::size_t s = 0, d = 0; s < rank; ++s) {
+            if (moved[s]) continue;
+            while (taken[d]) ++d;
+            to[s] = d++;
+        }
+    } else {
+        for (std::size_t d = 0; d < rank; ++d) to[d] = d;
+        if (rank < 2) return to;  // case A8: t of a vector is the identity
+        bool const t = !o.find("dim0");
+        auto const a = t ? 0 : absolute_dim(o.get<std::int64_t>("dim0", 0), rank);
+        auto const b = t ? 1 : absolute_dim(o.get<std::int64_t>("dim1", 0), rank);
+        std::swap(to[a], to[b]);
+    }
+    return to;
+}
+}  // namespace detail
+
+inline void permute_rule(op_query const& q, std::int64_t, row_list& rows) {
+    auto const to = detail::permutation_of(*q.operation, q.operands[0].rank());
+    for (std::size_t d = 0; d < to.size(); ++d) rows.add({placement::shard(d)}, {placement::shard(to[d])});
     detail::add_partial_rows(rows);
 }
 
-inline void permute_rule(op_query const& q, std::int64_t, row_list& rows) {
+inline void unsqueeze_rule(op_query const& q, std::int64_t, row_list& rows) {
     std::size_t const rank = q.operands[0].rank();
-    std::vector<std::optional<std::size_t>> map(rank);
-    if (q.name() == "aten::permute") {
-        auto const dims = q.operation->get<std::vector<std::int64_t>>("dims", {});
-        for (std::size_t i = 0; i < dims.size() && i < rank; ++i) map[detail::absolute_dim(dims[i], rank)] = i;
-    } else {  // t (case A8: of a vector it is the identity) and transpose.int
-        for (std::size_t d = 0; d < rank; ++d) map[d] = d;
-        if (rank >= 2) {
-            bool const t = q.name() == "aten::t";
-            auto const a = t ? 0 : detail::absolute_dim(q.operation->get<std::int64_t>("dim0", 0), rank);
-            auto const b = t ? 1 : detail::absolute_dim(q.operation->get<std::int64_t>("dim1", 0), rank);
-            map[a] = b;
-            map[b] = a;
-        }
-    }
-    renaming_rows(map, rows);
+    std::size_t const dim = detail::absolute_dim(q.operation->get<std::int64_t>("dim", 0), rank + 1);
+    for (std::size_t d = 0; d < rank; ++d) rows.add({placement::shard(d)}, {placement::shard(d < dim ? d : d + 1)});
+    detail::add_partial_rows(rows);
+}
+
+/// Complex numbers are pairs of a last dim of size 2. They have no maximum.
+inline void complex_view_rule(op_query const& q, std::int64_t, row_list& rows) {
+    std::size_t const rank = std::min(q.operands[0].rank(), q.outputs[0].rank());
+    for (std::size_t d = 0; d < rank; ++d) rows.add({placement::shard(d)}, {placement::shard(d)});
+    detail::add_linear_rows(rows, {0});
 }
 
 /// expand: a dim of size 1 that grows can be cut at will (every rank expands to its own share); the others keep their place from the right.
@@ -113,77 +146,91 @@ inline void expand_rule(op_query const& q, std::int64_t, row_list& rows) {
     detail::add_partial_rows(rows);
 }
 
-/// Ops that touch one dim (slice, select, cat, split, slice_backward, flip, cumsum): all other dims pass, on all operands and outputs.
-/// `removes`: the output lacks the dim (select); `inserts`: the output has it in addition (select_backward, stack).
-inline axis_rule along_dim_rule(bool removes = false, bool inserts = false) {
-    return [removes, inserts](op_query const& q, std::int64_t, row_list& rows) {
-        std::size_t const rank = q.operands[0].rank(), range = rank + (inserts ? 1 : 0);
-        std::size_t const dim = detail::absolute_dim(q.operation->get<std::int64_t>("dim", 0), range);
-        // A slice that takes the whole dim touches nothing.
-        bool const whole = !removes && !inserts && q.operands.size() == 1 && q.outputs.size() == 1 &&
-                           q.operands[0].sizes == q.outputs[0].sizes && q.name() == "aten::slice.Tensor";
-        for (std::size_t d = 0; d < rank; ++d) {
-            if (d == dim && !inserts && !whole) continue;
-            std::size_t const out = removes && d > dim ? d - 1 : inserts && d >= dim ? d + 1 : d;
-            rows.add(std::vector<placement>(q.operands.size(), placement::shard(d)),
-                     std::vector<placement>(q.outputs.size(), placement::shard(out)));
-        }
+/// repeat and repeat_interleave are a view of an operand with dims of copies put between its own: [3][8] repeated by (1, 2) is
+/// [3][2 copies][8] as [3][16]. A dim of copies is cut freely, every rank makes its share of them.
+class copies_between {
+public:
+    copies_between& own(std::size_t d, std::int64_t size) { return put(size, d); }
+    copies_between& copies(std::int64_t count) { return put(count, {}); }
+    void add_rows(shape const& to, std::int64_t n, row_list& rows) const {
+        if (element_count(to) > 0)
+            detail::for_each_carried_cut(sizes_, to, n, [&](std::size_t v, placement p) {
+                rows.add({dims_[v] ? placement::shard(*dims_[v]) : placement::replicate()}, {p});
+            });
         detail::add_partial_rows(rows);
-    };
-}
-
-inline void unsqueeze_rule(op_query const& q, std::int64_t, row_list& rows) {
-    std::size_t const rank = q.operands[0].rank();
-    std::size_t const dim = detail::absolute_dim(q.operation->get<std::int64_t>("dim", 0), rank + 1);
-    std::vector<std::optional<std::size_t>> map(rank);
-    for (std::size_t d = 0; d < rank; ++d) map[d] = d + (d >= dim ? 1 : 0);
-    renaming_rows(map, rows);
-}
-
-/// squeeze in all its forms: sizes tell which dims of size 1 went away.
-inline void squeeze_rule(op_query const& q, std::int64_t n, row_list& rows) { reshape_rule(q, n, rows); }
-
-/// Local sizes stand in "shape" and "stride" too, where an op names them so.
-inline void reshape_local(local_view const& v, local_program& p) {
-    op o = *v.operation;
-    auto const& sizes = v.outputs[0].sizes();
-    set_argument(o, "size", sizes);
-    set_argument(o, "shape", sizes);
-    set_argument(o, "stride", contiguous_strides(sizes));
-    run_whole(std::move(o), v, p);
-}
-/// A dim that is cut down to 1 must stay: ranks reshape.
-inline void squeeze_local(local_view const& v, local_program& p) {
-    run_whole({"aten::reshape", {{"self", operand_slot{0}}, {"shape", v.outputs[0].sizes()}}}, v, p);
-}
-/// A slice over a whole dim has the bounds of the rank's piece.
-inline void slice_local(local_view const& v, local_program& p) {
-    op o = *v.operation;
-    if (v.operands[0].global.sizes == v.outputs[0].global.sizes) {
-        set_argument(o, "start", std::monostate{});
-        set_argument(o, "end", std::monostate{});
     }
-    run_whole(std::move(o), v, p);
+
+private:
+    shape sizes_;
+    std::vector<std::optional<std::size_t>> dims_;  // the operand's dim, nothing for copies
+    copies_between& put(std::int64_t size, std::optional<std::size_t> d) {
+        sizes_.push_back(size);
+        dims_.push_back(d);
+        return *this;
+    }
+};
+
+/// repeat(self, repeats), tile(self, dims): copies stand outside each dim. How many a rank makes is read off its sizes.
+inline void repeat_rule(op_query const& q, std::int64_t n, row_list& rows) {
+    auto const &from = q.operands[0].sizes, &to = q.outputs[0].sizes;
+    std::size_t const fresh = to.size() - from.size();
+    copies_between all;
+    for (std::size_t d = 0; d < to.size(); ++d) {
+        auto const own = d < fresh ? 1 : from[d - fresh];
+        all.copies(own > 0 ? to[d] / own : 0);
+        if (d >= fresh) all.own(d - fresh, own);
+    }
+    all.add_rows(to, n, rows);
 }
-/// slice_backward and select_backward name the sizes of their output.
-inline void input_sizes_local(local_view const& v, local_program& p) {
+inline void repeat_local(local_view const& v, local_program& p) {
+    auto const &from = v.operands[0].sizes(), &to = v.outputs[0].sizes();
+    std::size_t const fresh = to.size() - from.size();
+    shape repeats;
+    for (std::size_t d = 0; d < to.size(); ++d) {
+        auto const own = d < fresh ? 1 : from[d - fresh];
+        repeats.push_back(own > 0 ? to[d] / own : 0);
+    }
+    run_whole({"aten::repeat", {{"self", operand_slot{0}}, {"repeats", repeats}}}, v, p);
+}
+
+/// repeat_interleave(self, repeats, dim, output_size): copies stand inside the dim, without one inside the flat tensor.
+inline void repeat_interleave_rule(op_query const& q, std::int64_t n, row_list& rows) {
+    auto const &from = q.operands[0].sizes, &to = q.outputs[0].sizes;
+    auto const* literal = q.operation->find("dim");
+    auto const* dim = literal ? std::get_if<std::int64_t>(literal) : nullptr;
+    auto const elements = element_count(from);
+    auto const count = elements > 0 ? element_count(to) / elements : 0;
+    copies_between all;
+    for (std::size_t d = 0; d < from.size(); ++d) {
+        all.own(d, from[d]);
+        if (dim && d == detail::absolute_dim(*dim, from.size())) all.copies(count);
+    }
+    if (!dim) all.copies(count);
+    all.add_rows(to, n, rows);
+}
+inline void repeat_interleave_local(local_view const& v, local_program& p) {
     op o = *v.operation;
-    set_argument(o, "input_sizes", v.outputs[0].sizes());
+    auto const elements = element_count(v.operands[0].sizes());
+    if (elements > 0) set_argument(o, "repeats", element_count(v.outputs[0].sizes()) / elements);
+    set_argument(o, "output_size", std::monostate{});
     run_whole(std::move(o), v, p);
 }
 
 inline void add_view_rules(rule_registry& r) {
-    r.add_all({"aten::view", "aten::_unsafe_view", "aten::reshape", "aten::_reshape_alias"}, reshape_rule, reshape_local);
-    r.add_all({"aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims"}, squeeze_rule, squeeze_local);
-    r.add_all({"aten::permute", "aten::transpose.int", "aten::t"}, permute_rule);
-    r.add("aten::expand", expand_rule);
-    r.add("aten::unsqueeze", unsqueeze_rule);
-    r.add("aten::slice.Tensor", along_dim_rule(), slice_local);
-    r.add("aten::slice_backward", along_dim_rule(), input_sizes_local);
-    r.add_all({"aten::cat", "aten::split.Tensor", "aten::split_with_sizes", "aten::narrow"}, along_dim_rule());
-    r.add("aten::select.int", along_dim_rule(true));
-    r.add("aten::select_backward", along_dim_rule(false, true), input_sizes_local);
-    r.add("aten::stack", along_dim_rule(false, true));
+    r.add_all({"aten::view", "aten::_unsafe_view", "aten::view_copy", "aten::reshape", "aten::_reshape_alias", "aten::flatten.using_ints",
+               "aten::unflatten.int", "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::squeeze_copy",
+               "aten::squeeze_copy.dim", "aten::squeeze_copy.dims"},
+              reshape_rule, reshape_local);
+    r.add_all({"aten::view.dtype", "aten::view_copy.dtype"}, view_dtype_rule);
+    r.add_all({"aten::as_strided", "aten::as_strided_copy"}, strided_rule, run_unchanged);
+    r.add_all({"aten::permute", "aten::permute_copy", "aten::transpose.int", "aten::transpose_copy.int", "aten::t", "aten::t_copy",
+               "aten::movedim.int", "aten::movedim.intlist"},
+              permute_rule);
+    r.add_all({"aten::unsqueeze", "aten::unsqueeze_copy"}, unsqueeze_rule);
+    r.add_all({"aten::view_as_complex", "aten::view_as_real"}, complex_view_rule);
+    r.add_all({"aten::expand", "aten::expand_copy"}, expand_rule);
+    r.add_all({"aten::repeat", "aten::tile"}, repeat_rule, repeat_local);
+    r.add("aten::repeat_interleave.self_int", repeat_interleave_rule, repeat_interleave_local);
 }
 
 }  // namespace cantle::rules
