@@ -75,7 +75,9 @@ std::string kind_of(rule_oracle const& oracle) {
 /// All samples of one op, checked in turn.
 class op_checker {
 public:
-    op_checker(rule_registry const& rules, std::string const& op, check_extent const& extent) : rules_(rules), extent_(extent) { check_.op = op; }
+    op_checker(rule_registry const& rules, std::string const& op, check_extent const& extent) : rules_(rules), extent_(extent) {
+        check_.op = op;
+    }
 
     void add(rule_sample sample) {
         ++check_.samples;

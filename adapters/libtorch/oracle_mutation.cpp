@@ -51,8 +51,8 @@ bool has_influence(rule_oracle const& oracle, std::size_t i) {
     } catch (std::exception const&) { return true; }
 }
 
-std::string place_text(std::string const& what, std::size_t i, placement now) {
-    return what + " " + std::to_string(i) + " as " + to_string(now);
+std::string change_text(rule_oracle const& o, axis_row const& row, std::int64_t n, std::string const& what) {
+    return o.query().name() + " on " + std::to_string(n) + ", row " + text_of(row) + ": " + what;
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ void mutation_check::outputs(rule_oracle const& oracle, axis_row const& row, std
             bool const refuted = std::any_of(locals.begin(), locals.end(), [&](auto const& outputs) {
                 return !oracle.difference_of(outputs[o], o, l, mesh).empty();
             });
-            auto const change = oracle.query().name() + " on " + std::to_string(n) + ", row " + text_of(row) + ": " + place_text("output", o, now);
+            auto const change = change_text(oracle, row, n, "output " + std::to_string(o) + " as " + to_string(now));
             tell(oracle, change, changed, refuted,
                  [&] { return excuse_of_output(locals, o, row.outputs[o], now, oracle.values_matter()); });
         }
@@ -131,7 +131,7 @@ void mutation_check::operands(rule_oracle const& oracle, axis_row const& row, st
             changed.operands[i] = now;
             auto const verdict = oracle.check_meaning(changed, n);
             if (verdict.outcome == oracle_verdict::kind::does_not_divide) continue;
-            auto const change = oracle.query().name() + " on " + std::to_string(n) + ", row " + text_of(row) + ": " + place_text("operand", i, now);
+            auto const change = change_text(oracle, row, n, "operand " + std::to_string(i) + " as " + to_string(now));
             tell(oracle, change, changed, verdict.refuted(), [&]() -> std::string {
                 if (!oracle.values_matter()) return "the op leaves memory as it is: there are no values to compare";
                 if (std::any_of(declared.begin(), declared.end(), [&](axis_row const& r) { return is_dominated(changed, r); }))
@@ -147,8 +147,7 @@ void mutation_check::inner(rule_oracle const& oracle, axis_row const& row, std::
     for (std::size_t c = 0; c < row.inner.size(); ++c) {
         auto changed = row;
         changed.inner.erase(changed.inner.begin() + static_cast<std::ptrdiff_t>(c));
-        auto const change = oracle.query().name() + " on " + std::to_string(n) + ", row " + text_of(row) + ": without inner collective " +
-                            std::to_string(c);
+        auto const change = change_text(oracle, row, n, "without inner collective " + std::to_string(c));
         tell(oracle, change, changed, oracle.check(changed, n).refuted(), [] { return std::string(); });
     }
 }

@@ -17,7 +17,8 @@ struct true_row {
 };
 
 struct row_search {
-    std::vector<true_row> rows;  ///< the strongest of each input placement: Replicate where that holds, no whole factor where none is needed
+    /// Of each input placement the strongest: Replicate where that holds, no whole factor where none is needed.
+    std::vector<true_row> rows;
     std::size_t inputs = 0;      ///< combinations of input placements that were run
     bool all_inputs = true;      ///< false: more than three operands, and not every combination was run
 };

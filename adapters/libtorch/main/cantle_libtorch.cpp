@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The program `cantle-libtorch`: what needs LibTorch. `cantle` starts it, so that `cantle` itself need not load 0.2 s of libraries.
-// Exit status 0, or 2 with one numbered error line on stderr (check-rules: 1 where a rule is not proven). Nothing half-written is left behind.
+// Exit status 0, or 2 with one numbered error line on stderr (check-rules: 1 where a rule is not proven).
+// Nothing half-written is left behind.
 #include <adapters/libtorch/capture_models.hpp>
 #include <adapters/libtorch/main/check_rules.hpp>
 #include <cantle/base/error.hpp>

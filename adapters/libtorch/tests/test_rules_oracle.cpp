@@ -9,6 +9,8 @@
 #include <adapters/libtorch/op_values.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
+#include <ATen/Parallel.h>
+
 #include <map>
 #include <set>
 #include <sstream>
@@ -17,6 +19,8 @@ using namespace cantle;
 using namespace cantle::libtorch;
 
 namespace {
+bool const one_thread = (at::set_num_threads(1), true);  // the tensors are tiny: threads would only wait for each other
+
 constexpr std::int64_t axis_sizes[] = {2, 3, 4};
 constexpr auto R = placement::replicate();
 constexpr auto P = placement::partial();
