@@ -6,7 +6,8 @@ namespace cantle::libtorch {
 namespace {
 /// Numbers between 0 and 1.
 at::Tensor chances(shape const& x) {
-    return element_count(x) == 1 ? at::full(x, 0.375, at::kDouble) : eighths(x, true) / (static_cast<double>(element_count(x)) + 1) * 8;
+    auto const n = element_count(x);
+    return n == 1 ? eighths(x) / 4 : eighths(x, true) / (static_cast<double>(n) + 1) * 8;
 }
 }  // namespace
 

@@ -82,7 +82,7 @@ inline void elementwise_loss_backward_local(local_view const& v, local_program& 
 inline void add_elementwise_loss_rules(rule_registry& r) {
     r.add_all({"aten::mse_loss", "aten::l1_loss", "aten::smooth_l1_loss", "aten::huber_loss"}, elementwise_loss_rule());
     // t log s + (1 - t) log(1 - s), times a weight; with logits also a weight of the positive term. Affine in t, but the kernel of the
-    // first refuses targets outside of [0, 1], and partial ones may lie anywhere.
+    // first refuses targets outside of [0, 1], and partial ones may lie anywhere: no row of theirs, in its backward neither.
     r.add("aten::binary_cross_entropy", elementwise_loss_rule({{{"weight"}}, {}}));
     r.add("aten::binary_cross_entropy_with_logits", elementwise_loss_rule({{{"weight"}}, {{"target"}, {"pos_weight"}}}));
     r.add("aten::kl_div", elementwise_loss_rule({{}, {{"self"}}}));  // t log t - t s
@@ -92,7 +92,7 @@ inline void add_elementwise_loss_rules(rule_registry& r) {
     backward("aten::mse_loss_backward", {{{"self", "target"}}, {}});
     backward("aten::smooth_l1_loss_backward", {});
     backward("aten::huber_loss_backward", {});
-    backward("aten::binary_cross_entropy_backward", {{{"weight"}}, {{"target"}}});
+    backward("aten::binary_cross_entropy_backward", {{{"weight"}}, {}});
 }
 
 }  // namespace cantle::rules

@@ -46,8 +46,8 @@ inline void matmul_rule(op_query const& q, std::int64_t, row_list& rows) {
     auto const letters = [&batch](std::size_t rank, std::string const& last, std::string const& vector) {
         return rank == 1 ? vector : batch.substr(batch.size() - (rank - 2)) + last;
     };
-    add_contraction_rows(q, {{{0, letters(a, "yk", "k")}, {1, letters(b, "kz", "k")}}, batch + (a > 1 ? "y" : "") + (b > 1 ? "z" : ""), std::nullopt, 1, {}},
-                         rows);
+    auto const out = batch + (a > 1 ? "y" : "") + (b > 1 ? "z" : "");
+    add_contraction_rows(q, {{{0, letters(a, "yk", "k")}, {1, letters(b, "kz", "k")}}, out, std::nullopt, 1, {}}, rows);
 }
 
 /// aten::einsum with the letters of its equation. Where it has an ellipsis nothing is cut.
