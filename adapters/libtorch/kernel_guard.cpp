@@ -37,7 +37,7 @@ void guard_attention(guarded_call const& c) {
     c.need(k.dim() == 4 && v.dim() == 4, "key and value need as many dims as query");
     c.need(k.size(0) == q.size(0) && v.size(0) == q.size(0), "batches differ");
     c.need(k.size(1) == v.size(1) && k.size(2) == v.size(2) && k.size(3) == q.size(3), "key and value do not fit");
-    bool const grouped = c.call.get<bool>("enable_gqa", false);
+    bool const grouped = c.call.get<bool>("enable_gqa", c.call.name.rfind("aten::", 0) == 0);  // the kernel itself has no such flag
     c.need(k.size(1) > 0 && (grouped ? q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1)), "heads do not fit");
     if (mask.defined()) {
         std::int64_t const full[] = {q.size(0), q.size(1), q.size(2), k.size(2)};
@@ -47,7 +47,8 @@ void guard_attention(guarded_call const& c) {
     }
     std::int64_t const out[] = {q.size(0), q.size(1), q.size(2), v.size(3)};
     for (auto name : {"grad_out", "out"}) c.need_sizes(name, out);
-    c.need_sizes("logsumexp", {out, 3});
+    auto const logsumexp = c.operand("logsumexp");
+    c.need(!logsumexp.defined() || logsumexp.numel() == q.size(0) * q.size(1) * q.size(2), "logsumexp does not fit");
 }
 
 void guard_layer_norm_backward(guarded_call const& c) {
@@ -107,15 +108,16 @@ void guard_batch_norm(guarded_call const& c) {
 
 void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
     guarded_call const c{call, operands};
-    if (call.name == "cantle::sdpa" || call.name == "cantle::sdpa_backward") guard_attention(c);
+    auto const begins = [&](std::string_view prefix) { return call.name.rfind(prefix, 0) == 0; };
+    if (begins("cantle::sdpa") || begins("aten::_scaled_dot_product_")) guard_attention(c);
     else if (call.name == "aten::native_layer_norm_backward") guard_layer_norm_backward(c);
     else if (call.name == "aten::embedding_dense_backward") guard_embedding_backward(c);
     else if (call.name == "cantle::cross_entropy_backward") guard_targets(c, "logits", "grad");
     else if (call.name == "aten::nll_loss_backward" || call.name == "aten::nll_loss2d_backward") guard_targets(c, "self", "grad_output");
     else if (call.name == "aten::_softmax_backward_data" || call.name == "aten::_log_softmax_backward_data")
         guard_same_sizes(c, "grad_output", "output");
-    else if (call.name == "aten::max_pool2d_with_indices_backward") guard_pool_backward(c);
-    else if (call.name.rfind("aten::native_batch_norm", 0) == 0 || call.name.rfind("aten::_native_batch_norm", 0) == 0)
+    else if (call.name == "aten::max_pool2d_with_indices_backward" || call.name == "aten::adaptive_max_pool2d_backward") guard_pool_backward(c);
+    else if (begins("aten::native_batch_norm") || begins("aten::_native_batch_norm"))
         guard_batch_norm(c);
 }
 
