@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace cantle::libtorch {
@@ -88,12 +89,26 @@ void guard_same_sizes(guarded_call const& c, std::string_view a, std::string_vie
 
 void guard_pool_backward(guarded_call const& c) {
     auto const grad = c.operand("grad_output"), x = c.operand("self"), indices = c.operand("indices");
-    guard_same_sizes(c, "grad_output", "indices");
     c.need(x.dim() == grad.dim() && x.dim() >= 3 && x.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)) ==
                                                         grad.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)), "planes differ");
-    if (indices.numel() == 0) return;
+    if (!indices.defined() || indices.numel() == 0) return;
+    guard_same_sizes(c, "grad_output", "indices");
     c.need(indices.min().item<std::int64_t>() >= 0 && indices.max().item<std::int64_t>() < x.size(-1) * x.size(-2),
            "an index points outside the plane");
+}
+
+/// Steps of optimizers over lists: parameter by parameter all sizes are alike.
+void guard_lists(guarded_call const& c) {
+    operand_slots const* first = nullptr;
+    for (auto const& a : c.call.arguments) {
+        auto const* list = std::get_if<operand_slots>(&a.value);
+        if (!list || list->indices.empty() || a.name == "state_steps") continue;
+        if (!first) first = list;
+        c.need(list->indices.size() == first->indices.size(), "the lists have different lengths");
+        for (std::size_t i = 0; i < list->indices.size(); ++i)
+            c.need(c.operands[static_cast<std::size_t>(list->indices[i])].sizes() ==
+                       c.operands[static_cast<std::size_t>(first->indices[i])].sizes(), "sizes of " + a.name + " do not fit");
+    }
 }
 
 void guard_batch_norm(guarded_call const& c) {
@@ -116,7 +131,9 @@ void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
     else if (call.name == "aten::nll_loss_backward" || call.name == "aten::nll_loss2d_backward") guard_targets(c, "self", "grad_output");
     else if (call.name == "aten::_softmax_backward_data" || call.name == "aten::_log_softmax_backward_data")
         guard_same_sizes(c, "grad_output", "output");
-    else if (call.name == "aten::max_pool2d_with_indices_backward" || call.name == "aten::adaptive_max_pool2d_backward") guard_pool_backward(c);
+    else if (call.name == "aten::max_pool2d_with_indices_backward" || call.name == "aten::adaptive_max_pool2d_backward" ||
+             call.name == "aten::_adaptive_avg_pool2d_backward") guard_pool_backward(c);
+    else if (begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad")) guard_lists(c);
     else if (begins("aten::native_batch_norm") || begins("aten::_native_batch_norm"))
         guard_batch_norm(c);
 }
