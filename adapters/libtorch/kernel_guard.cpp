@@ -89,11 +89,15 @@ void guard_same_sizes(guarded_call const& c, std::string_view a, std::string_vie
 
 void guard_pool_backward(guarded_call const& c) {
     auto const grad = c.operand("grad_output"), x = c.operand("self"), indices = c.operand("indices");
-    c.need(x.dim() == grad.dim() && x.dim() >= 3 && x.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)) ==
-                                                        grad.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)), "planes differ");
+    std::int64_t const spatial = c.call.name.find("3d") != std::string::npos ? 3 : 2;
+    c.need(x.dim() == grad.dim() && x.dim() > spatial, "gradient and input do not fit");
+    auto const planes = static_cast<std::size_t>(x.dim() - spatial);
+    c.need(x.sizes().slice(0, planes) == grad.sizes().slice(0, planes), "planes differ");
     if (!indices.defined() || indices.numel() == 0) return;
     guard_same_sizes(c, "grad_output", "indices");
-    c.need(indices.min().item<std::int64_t>() >= 0 && indices.max().item<std::int64_t>() < x.size(-1) * x.size(-2),
+    std::int64_t extent = 1;
+    for (std::int64_t d = 1; d <= spatial; ++d) extent *= x.size(-d);
+    c.need(indices.min().item<std::int64_t>() >= 0 && indices.max().item<std::int64_t>() < extent,
            "an index points outside the plane");
 }
 
@@ -131,8 +135,8 @@ void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
     else if (call.name == "aten::nll_loss_backward" || call.name == "aten::nll_loss2d_backward") guard_targets(c, "self", "grad_output");
     else if (call.name == "aten::_softmax_backward_data" || call.name == "aten::_log_softmax_backward_data")
         guard_same_sizes(c, "grad_output", "output");
-    else if (call.name == "aten::max_pool2d_with_indices_backward" || call.name == "aten::adaptive_max_pool2d_backward" ||
-             call.name == "aten::_adaptive_avg_pool2d_backward") guard_pool_backward(c);
+    else if (call.name.find("_pool") != std::string::npos && call.name.find("_backward") != std::string::npos)
+        guard_pool_backward(c);
     else if (begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad")) guard_lists(c);
     else if (begins("aten::native_batch_norm") || begins("aten::_native_batch_norm"))
         guard_batch_norm(c);
