@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace cantle::libtorch {
@@ -37,7 +38,7 @@ void guard_attention(guarded_call const& c) {
     c.need(k.dim() == 4 && v.dim() == 4, "key and value need as many dims as query");
     c.need(k.size(0) == q.size(0) && v.size(0) == q.size(0), "batches differ");
     c.need(k.size(1) == v.size(1) && k.size(2) == v.size(2) && k.size(3) == q.size(3), "key and value do not fit");
-    bool const grouped = c.call.get<bool>("enable_gqa", false);
+    bool const grouped = c.call.get<bool>("enable_gqa", c.call.name.rfind("aten::", 0) == 0);  // the kernel itself has no such flag
     c.need(k.size(1) > 0 && (grouped ? q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1)), "heads do not fit");
     if (mask.defined()) {
         std::int64_t const full[] = {q.size(0), q.size(1), q.size(2), k.size(2)};
@@ -47,7 +48,8 @@ void guard_attention(guarded_call const& c) {
     }
     std::int64_t const out[] = {q.size(0), q.size(1), q.size(2), v.size(3)};
     for (auto name : {"grad_out", "out"}) c.need_sizes(name, out);
-    c.need_sizes("logsumexp", {out, 3});
+    auto const logsumexp = c.operand("logsumexp");
+    c.need(!logsumexp.defined() || logsumexp.numel() == q.size(0) * q.size(1) * q.size(2), "logsumexp does not fit");
 }
 
 void guard_layer_norm_backward(guarded_call const& c) {
@@ -87,12 +89,30 @@ void guard_same_sizes(guarded_call const& c, std::string_view a, std::string_vie
 
 void guard_pool_backward(guarded_call const& c) {
     auto const grad = c.operand("grad_output"), x = c.operand("self"), indices = c.operand("indices");
+    std::int64_t const spatial = c.call.name.find("3d") != std::string::npos ? 3 : 2;
+    c.need(x.dim() == grad.dim() && x.dim() > spatial, "gradient and input do not fit");
+    auto const planes = static_cast<std::size_t>(x.dim() - spatial);
+    c.need(x.sizes().slice(0, planes) == grad.sizes().slice(0, planes), "planes differ");
+    if (!indices.defined() || indices.numel() == 0) return;
     guard_same_sizes(c, "grad_output", "indices");
-    c.need(x.dim() == grad.dim() && x.dim() >= 3 && x.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)) ==
-                                                        grad.sizes().slice(0, static_cast<std::size_t>(x.dim() - 2)), "planes differ");
-    if (indices.numel() == 0) return;
-    c.need(indices.min().item<std::int64_t>() >= 0 && indices.max().item<std::int64_t>() < x.size(-1) * x.size(-2),
+    std::int64_t extent = 1;
+    for (std::int64_t d = 1; d <= spatial; ++d) extent *= x.size(-d);
+    c.need(indices.min().item<std::int64_t>() >= 0 && indices.max().item<std::int64_t>() < extent,
            "an index points outside the plane");
+}
+
+/// Steps of optimizers over lists: parameter by parameter all sizes are alike.
+void guard_lists(guarded_call const& c) {
+    operand_slots const* first = nullptr;
+    for (auto const& a : c.call.arguments) {
+        auto const* list = std::get_if<operand_slots>(&a.value);
+        if (!list || list->indices.empty() || a.name == "state_steps") continue;
+        if (!first) first = list;
+        c.need(list->indices.size() == first->indices.size(), "the lists have different lengths");
+        for (std::size_t i = 0; i < list->indices.size(); ++i)
+            c.need(c.operands[static_cast<std::size_t>(list->indices[i])].sizes() ==
+                       c.operands[static_cast<std::size_t>(first->indices[i])].sizes(), "sizes of " + a.name + " do not fit");
+    }
 }
 
 void guard_batch_norm(guarded_call const& c) {
@@ -107,15 +127,18 @@ void guard_batch_norm(guarded_call const& c) {
 
 void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
     guarded_call const c{call, operands};
-    if (call.name == "cantle::sdpa" || call.name == "cantle::sdpa_backward") guard_attention(c);
+    auto const begins = [&](std::string_view prefix) { return call.name.rfind(prefix, 0) == 0; };
+    if (begins("cantle::sdpa") || begins("aten::_scaled_dot_product_")) guard_attention(c);
     else if (call.name == "aten::native_layer_norm_backward") guard_layer_norm_backward(c);
     else if (call.name == "aten::embedding_dense_backward") guard_embedding_backward(c);
     else if (call.name == "cantle::cross_entropy_backward") guard_targets(c, "logits", "grad");
     else if (call.name == "aten::nll_loss_backward" || call.name == "aten::nll_loss2d_backward") guard_targets(c, "self", "grad_output");
     else if (call.name == "aten::_softmax_backward_data" || call.name == "aten::_log_softmax_backward_data")
         guard_same_sizes(c, "grad_output", "output");
-    else if (call.name == "aten::max_pool2d_with_indices_backward") guard_pool_backward(c);
-    else if (call.name.rfind("aten::native_batch_norm", 0) == 0 || call.name.rfind("aten::_native_batch_norm", 0) == 0)
+    else if (call.name.find("_pool") != std::string::npos && call.name.find("_backward") != std::string::npos)
+        guard_pool_backward(c);
+    else if (begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad")) guard_lists(c);
+    else if (begins("aten::native_batch_norm") || begins("aten::_native_batch_norm"))
         guard_batch_norm(c);
 }
 
