@@ -32,6 +32,7 @@ inline void grouped_mm_rule(op_query const& q, std::int64_t n, row_list& rows) {
         if (x == 'g' && l.self[0] + l.mat2[0] != 'g' + 'g') continue;  // groups lie in a dim of both, or are runs of another dim
         auto row = contraction_row(q, c, x);
         row.masked = x == 't';
+        row.even_only = true;  // the smallest of uneven pieces could miss the alignment
         if (detail::keeps_alignment(q.operands[0], row.operands[0], n) && detail::keeps_alignment(q.operands[1], row.operands[1], n))
             rows.add(std::move(row));
     }
