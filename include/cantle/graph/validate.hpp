@@ -23,6 +23,7 @@ inline constexpr std::int64_t most_elements = std::int64_t{1} << 56;
 inline std::string meta_problem(tensor_meta const& m) {
     if (!m.strides.empty() && m.strides.size() != m.sizes.size())
         return "has " + std::to_string(m.sizes.size()) + " sizes but " + std::to_string(m.strides.size()) + " strides";
+    if (m.sizes.size() > most_dims) return "has more than " + std::to_string(most_dims) + " dims";
     std::int64_t count = 1;
     for (auto const size : m.sizes) {
         if (size < 0) return "has the negative size " + std::to_string(size);
