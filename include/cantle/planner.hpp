@@ -17,6 +17,8 @@
 #include <cantle/rules/fallback.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <map>
 #include <string>
 #include <utility>
@@ -65,6 +67,30 @@ inline digest options_hash(plan_options const& o, std::vector<std::string> const
     h.add("cantle-options-1").add(o.clustering).add(o.tie_break).add(o.relative_gap).add(o.max_sweeps).add(constraints);
     if (o.uneven || o.fallback != rule_fallback::none) h.add(o.uneven).add(o.fallback);
     return h.finish();
+}
+
+/// Throws bad_option naming the option.
+inline void check_options(plan_options const& o) {
+    auto const check = [](double value, char const* name) {
+        if (!std::isfinite(value) || value < 0)
+            throw error(error_code::bad_option, "plan option " + std::string(name), "it is " + std::to_string(value),
+                        "give a finite number of at least 0");
+    };
+    check(o.tie_break, "tie_break");
+    check(o.relative_gap, "relative_gap");
+}
+
+/// A cost model that says for which mesh it was made must have been made for this one; names of axes do not matter.
+template <class Cost>
+void check_mesh_of(Cost const& cost, device_mesh const& mesh) {
+    if constexpr (requires { { cost.mesh() } -> std::convertible_to<device_mesh const&>; }) {
+        device_mesh const& own = cost.mesh();
+        bool same = own.dims() == mesh.dims();
+        for (std::size_t a = 0; same && a < mesh.dims(); ++a) same = own.size(a) == mesh.size(a);
+        if (!same)
+            throw error(error_code::bad_cost, "cost model of mesh " + own.text(), "the plan is for mesh " + mesh.text(),
+                        "make the cost model for the mesh that is planned");
+    }
 }
 
 /// Turns labels into a plan: layouts, paths and cost parts.
@@ -165,6 +191,9 @@ template <RuleSet Rules, CostModel Cost>
 sharding_plan plan_training_graph(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                   plan_options const& options, control const& limits, planning_statistics& stats) {
     stats.clock.enter("build");
+    check_options(options);
+    check_mesh_of(cost, mesh);
+    if (g.size() == 0) throw error(error_code::bad_graph, "graph", "it has no nodes", "give a graph with inputs, ops and outputs");
     validate(g);
     rules_with_fallback<Rules> const used(rules, options.fallback);
     auto const problem =
@@ -213,7 +242,7 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
 
 /// Plan `graph` on `mesh`. The plan's vertices are those of training_graph, or of import_graph(graph) for another type. Deterministic
 /// unless `limits` cut the run short (the status then says stopped).
-/// Throws: graph_has_cycle, dangling_tensor, bad_graph; op_without_rule (all of them at once), bad_rule, no_strategy; bad_cost;
+/// Throws: graph_has_cycle, dangling_tensor, bad_graph; op_without_rule (all of them at once), bad_rule, no_strategy; bad_cost; bad_option;
 /// mesh_does_not_divide, bad_layout, unknown_axis, unknown_tensor, unsatisfiable_constraint.
 template <class Graph, class Rules, class Cost>
 sharding_plan plan(Graph const& graph, device_mesh const& mesh, Rules const& rules, Cost const& cost, plan_options const& options = {},

@@ -79,6 +79,10 @@ TEST_CASE("every broken invariant is a numbered error that names the node") {
         {303, "node 'w.grad': it is the gradient of 'x', which is no source of equal sizes", [](auto& g) { g[6].of = 0; }},
         {303, "node 'w.grad': it is the gradient of 'linear'", [](auto& g) { g[6].of = 2; }},
         {303, "node 'dy': it is the tangent of 'x', which is no sink", [](auto& g) { g[4].of = 0; }},
+        {303, "node 'linear': output 0 is [2, 5], but aten::linear of [2, 3], [4, 3] gives [2, 4]",
+         [](auto& g) { g[2].outputs[0] = g[3].outputs[0] = g[4].outputs[0] = contiguous_meta({2, 5}, dtype::float32); }},
+        {303, "node 'linear': aten::linear: input [...,K] and weight [N,K] do not fit",
+         [](auto& g) { g[0].outputs[0] = contiguous_meta({2, 7}, dtype::float32); }},
         {303, "node 'linear': `of` is set", [](auto& g) { g[2].of = 0; }},
     };
     for (auto const& c : cases) {
@@ -132,4 +136,44 @@ TEST_CASE("an ordered graph keeps its order and a shuffled one comes into order 
         CHECK_NOTHROW(validate(repaired));
         CHECK(repaired.size() == g.size());
     }
+}
+
+// Ops that shape inference knows, each with outputs that it does not give; and what it must leave alone.
+TEST_CASE("an output of a shape that its op does not give is refused with both shapes, an op told by operands alone is not judged") {
+    struct wrong { char const* name; std::vector<call_argument> arguments; shape out; char const* says; };
+    graph_builder b;
+    auto const x = b.input("x", {16, 8}), y = b.input("y", {4, 7});
+    std::vector<wrong> const cases{
+        {"aten::relu", {{"self", x}}, {16, 99}, "output 0 is [16, 99], but aten::relu of [16, 8] gives [16, 8]"},
+        {"aten::linear", {{"input", x}, {"weight", y}, {"bias", none}}, {16, 4}, "do not fit"},
+        {"aten::view", {{"self", x}, {"size", shape{64}}}, {64}, "a view must keep the number of elements"},
+        {"aten::view", {{"self", x}, {"size", shape{128}}}, {64}, "gives [128]"},
+        {"aten::add.Tensor", {{"self", x}, {"other", y}, {"alpha", 1}}, {16, 8}, "do not broadcast"},
+        {"aten::sum.dim_IntList", {{"self", x}, {"dim", shape{0}}}, {16}, "gives [8]"},
+        {"aten::matmul", {{"self", x}, {"other", y}}, {16, 7}, "do not fit"},
+        {"aten::t", {{"self", x}}, {16, 8}, "gives [8, 16]"},
+    };
+    for (auto const& c : cases) {
+        CAPTURE(c.says);
+        auto copy = b;
+        auto const r = copy.named("odd", copy.call(c.name, c.arguments, {contiguous_meta(c.out, dtype::float32)}));
+        copy.output(r);
+        try {
+            copy.build();
+            FAIL_CHECK("no error");
+        } catch (error const& e) {
+            CHECK(e.code() == error_code::bad_graph);
+            CHECK(e.subject() == "node 'odd'");
+            CHECK_MESSAGE(e.problem().find(c.says) != std::string::npos, e.what());
+        }
+    }
+    auto const free_form = [&](char const* name, std::vector<call_argument> const& arguments, shape out) {
+        b.output(b.call(name, arguments, {contiguous_meta(std::move(out), dtype::float32)}));
+    };
+    free_form("aten::mm", {{"left", x}, {"right", x}}, {3, 3});       // not the schema's names
+    free_form("aten::view", {{"self", x}}, {4, 32});                  // the size is the output's
+    free_form("aten::mul.Tensor", {{"self", x}, {"other", 2.0}}, {16, 8});
+    free_form("mine::op", {{"self", x}}, {5});
+    free_form("aten::matmul", {{"self", b.input("v", {8})}, {"other", b.input("m", {3, 8, 5})}}, {3, 5});
+    CHECK_NOTHROW(b.build());
 }

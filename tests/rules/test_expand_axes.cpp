@@ -298,6 +298,32 @@ TEST_CASE("a row whose inner collective names no tensor of the op is an error") 
     }
 }
 
+TEST_CASE("values that are none of their enumeration are errors of the rule, not crashes") {
+    auto odd = placement::partial();
+    odd.reduce = static_cast<reduction>(77);
+    CHECK(failure_of({{axis_row{{placement::replicate()}, {odd}}}}).problem() == "output 0 has no known placement");
+    odd = placement::replicate();
+    odd.kind = static_cast<placement_kind>(9);
+    CHECK(failure_of({{axis_row{{odd}, {placement::replicate()}}}}).problem() == "operand 0 has no known placement");
+    for (auto const& c : {inner_collective{static_cast<collective_kind>(99), reduction::sum, true, 0},
+                          inner_collective{collective_kind::all_reduce, static_cast<reduction>(77), true, 0}})
+        CHECK(failure_of({{axis_row{{placement::replicate()}, {placement::replicate()}, {c}}}}).problem() ==
+              "an inner collective is of no known kind");
+    try {
+        placement::shard(300);  // 300 is 44 in a byte
+        FAIL("no error");
+    } catch (error const& e) {
+        CHECK(e.code() == error_code::bad_layout);
+    }
+}
+
+TEST_CASE("a row that a rule lists a thousand times costs what it costs once") {
+    // One strategy: the rule leaves no choice. Walked row by row there would be 1000^4 ways to it.
+    one_rule rules{std::vector<axis_row>(1000, axis_row{{placement::shard(0)}, {placement::shard(0)}})};
+    auto const e = example_op("mine::op").tensor("self", {16}).out({16});
+    CHECK(expanded(e, device_mesh::parse("2x2x2x2"), rules).texts == texts{"S0,S0,S0,S0 -> S0,S0,S0,S0"});
+}
+
 TEST_CASE("an output that the op does not produce needs no placement") {
     auto const e = example_op("mine::op").tensor("self", {4}).out({4}).no_out();
     one_rule const rules{{axis_row{{placement::shard(0)}, {placement::shard(0), placement::shard(9)}}}};

@@ -45,7 +45,7 @@ enum class error_code : int {
     bad_option = 701,           ///< an option or its value is wrong
     adapter_missing = 702,      ///< a program that this command starts is not there
     // 8xx: cost models and plans
-    bad_cost = 801,             ///< a cost model returned a negative or non-finite figure
+    bad_cost = 801,             ///< a cost model returned a negative or non-finite figure, or was made for another mesh
     foreign_plan = 802,         ///< a plan belongs to another graph, mesh or rule set
     bad_program = 803,          ///< ranks would not meet in their collectives, or a value is read that is not there
     rank_failed = 804,          ///< an op or collective of one rank failed; all ranks end

@@ -2,6 +2,7 @@
 #pragma once
 // Element types and shapes. They live in base/ because plans name them as well as graphs (DECISIONS 19).
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,9 @@ namespace cantle {
 
 /// Sizes (or strides) of a tensor, one per dim, outermost first. A scalar has an empty shape.
 using shape = std::vector<std::int64_t>;
+
+/// Most dims that a tensor may have, as in PyTorch.
+inline constexpr std::size_t most_dims = 64;
 
 /// Number of elements; 1 for a scalar.
 inline std::int64_t element_count(shape const& s) {

@@ -14,7 +14,6 @@
 // network step per other node, and the slower of what NVLink and the NIC carry. Permute: a call, one step over the slowest link that the
 // group crosses, and the whole piece over that link. Large all-to-alls on many nodes are known to be slower than this (case C13).
 // References: [1] shared/facts/nccl.md (NCCL 2.30.7, src/graph/tuning.cc); [2] shared/facts/hardware.md, "Collectives over several axes".
-#include <cantle/base/assert.hpp>
 #include <cantle/base/error.hpp>
 #include <cantle/base/stable_hash.hpp>
 #include <cantle/mesh/cluster.hpp>
@@ -90,9 +89,11 @@ public:
     alpha_beta(device_mesh const& mesh, cluster const& machine, alpha_beta_options options = {});
 
     /// Microseconds. 0 for a slice and for a group of one. See collective_call for the bytes meant.
-    /// Precondition: `axes` are axes of the mesh.
+    /// Throws bad_cost where it names axes that the mesh does not have: the model was made for another one.
     double collective(collective_call const& call) const {
-        CANTLE_ASSERT(call.axes < groups_.size(), "a collective names axes of the mesh");
+        if (call.axes >= groups_.size())
+            throw error(error_code::bad_cost, "cost model of mesh " + mesh_.text(), "it is asked for a collective over axes beyond its own",
+                        "make the cost model for the mesh that is planned");
         auto const& g = groups_[call.axes];
         if (g.geometry.size == 1) return 0.0;
         double const message = static_cast<double>(call.message_bytes());

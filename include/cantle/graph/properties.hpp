@@ -145,7 +145,13 @@ imported_graph import_graph(G const& source) {
         if constexpr (detail::HasVertexProperty<vertex_phase_t, G>) n.in_phase = detail::vertex_property(vertex_phase, source, v);
         if constexpr (detail::HasVertexProperty<vertex_module_t, G>) n.module_path = detail::vertex_property(vertex_module, source, v);
         if constexpr (detail::HasVertexProperty<vertex_of_t, G>)
-            if (std::optional<descriptor> const of = detail::vertex_property(vertex_of, source, v)) n.of = position.at(*of);
+            if (std::optional<descriptor> const of = detail::vertex_property(vertex_of, source, v)) {
+                auto const at = position.find(*of);
+                if (at == position.end())
+                    throw error(error_code::dangling_tensor, "vertex_of of '" + n.name + "'", "it names a vertex that the graph does not list",
+                                "name the parameter, input or output that it belongs to");
+                n.of = at->second;
+            }
         result.graph.nodes.push_back(std::move(n));
     }
     std::size_t const count = result.graph.size();

@@ -19,6 +19,11 @@ namespace cantle {
 
 namespace detail {
 
+/// A tensor argument of the op's schema is not given by name: nothing can be said about its outputs then.
+struct argument_missing : error {
+    using error::error;
+};
+
 /// One op with the metas of its operands, and refusals that name both.
 struct inference_input {
     op const& o;
@@ -36,7 +41,9 @@ struct inference_input {
     }
     tensor_meta const& at(std::string_view argument) const {
         auto const* m = find(argument);
-        if (!m) refuse("argument '" + std::string(argument) + "' is no tensor");
+        if (!m)
+            throw argument_missing(error_code::bad_graph, o.name, "argument '" + std::string(argument) + "' is no tensor",
+                                   "give it, or the output metas");
         return *m;
     }
     std::size_t dim(std::int64_t d, std::size_t rank) const {
@@ -191,6 +198,19 @@ inline tensor_meta infer_mm(inference_input const& in, std::string_view left, st
     if (in.o.name == "aten::addmm" && broadcast(in, in.at("self").sizes, sizes) != sizes) in.refuse("the bias does not broadcast to [M,N]");
     return contiguous_meta(std::move(sizes), a.type);
 }
+inline tensor_meta infer_matmul(inference_input const& in) {
+    auto const& a = in.at("self");
+    auto const& b = in.at("other");
+    if (a.sizes.empty() || b.sizes.empty()) in.refuse("a scalar is no matrix");
+    if (a.sizes.back() != b.sizes[b.rank() < 2 ? 0 : b.rank() - 2]) in.refuse("the matrices do not fit");
+    auto const batch = [](tensor_meta const& m) {
+        return m.rank() < 2 ? shape{} : shape(m.sizes.begin(), m.sizes.end() - 2);
+    };
+    auto sizes = broadcast(in, batch(a), batch(b));
+    if (a.rank() > 1) sizes.push_back(a.sizes[a.rank() - 2]);
+    if (b.rank() > 1) sizes.push_back(b.sizes.back());
+    return contiguous_meta(std::move(sizes), a.type);
+}
 }  // namespace detail
 
 /// Output metas of an op, or nothing where this table does not know it. Floating point types follow PyTorch's promotion for pointwise ops.
@@ -206,7 +226,8 @@ inline std::optional<std::vector<tensor_meta>> infer_outputs(op const& o, std::v
     if (is({"aten::mm"})) return one(detail::infer_mm(in, "self", "mat2"));
     if (is({"aten::addmm"})) return one(detail::infer_mm(in, "mat1", "mat2"));
     if (is({"aten::bmm"})) return one(detail::infer_mm(in, "self", "mat2"));
-    if (is({"aten::view", "aten::_unsafe_view"})) return one(detail::infer_view(in));
+    if (is({"aten::matmul"})) return one(detail::infer_matmul(in));
+    if (is({"aten::view", "aten::_unsafe_view", "aten::reshape"})) return one(detail::infer_view(in));
     if (is({"aten::t", "aten::transpose.int", "aten::permute"})) return one(detail::infer_transpose(in));
     if (is({"aten::expand"})) return one(detail::infer_expand(in));
     if (is({"aten::sum.dim_IntList", "aten::sum"})) return one(detail::infer_reduction(in, false));
@@ -225,7 +246,10 @@ inline std::optional<std::vector<tensor_meta>> infer_outputs(op const& o, std::v
         return one(contiguous_meta(g.sizes, g.type));
     }
     if (is({"aten::relu", "aten::silu", "aten::gelu", "aten::tanh", "aten::sigmoid", "aten::neg", "aten::exp", "aten::log", "aten::rsqrt",
-            "aten::sin", "aten::cos", "aten::clone", "aten::mul.Scalar", "aten::add.Scalar", "aten::pow.Tensor_Scalar", "aten::_softmax",
+            "aten::sin", "aten::cos", "aten::abs", "aten::sqrt", "aten::reciprocal", "aten::square", "aten::log1p", "aten::expm1",
+            "aten::erf", "aten::clamp", "aten::hardtanh", "aten::leaky_relu", "aten::elu", "aten::softplus", "aten::mish",
+            "aten::hardswish", "aten::hardsigmoid", "aten::_log_softmax", "aten::div.Scalar", "aten::sub.Scalar",
+            "aten::clone", "aten::mul.Scalar", "aten::add.Scalar", "aten::pow.Tensor_Scalar", "aten::_softmax",
             "aten::ones_like", "aten::zeros_like", "aten::bernoulli"})) {
         auto const& m = in.at("self");
         return one(contiguous_meta(m.sizes, in.type_or(m.type)));

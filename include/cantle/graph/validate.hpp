@@ -2,6 +2,7 @@
 #pragma once
 // The invariants of a training graph, checked where a graph enters from outside (file, builder, adapter) and in tests after each pass.
 #include <cantle/base/error.hpp>
+#include <cantle/graph/shape_check.hpp>
 #include <cantle/graph/topological_order.hpp>
 #include <cantle/graph/training_graph.hpp>
 
@@ -22,6 +23,7 @@ inline constexpr std::int64_t most_elements = std::int64_t{1} << 56;
 inline std::string meta_problem(tensor_meta const& m) {
     if (!m.strides.empty() && m.strides.size() != m.sizes.size())
         return "has " + std::to_string(m.sizes.size()) + " sizes but " + std::to_string(m.strides.size()) + " strides";
+    if (m.sizes.size() > most_dims) return "has more than " + std::to_string(most_dims) + " dims";
     std::int64_t count = 1;
     for (auto const size : m.sizes) {
         if (size < 0) return "has the negative size " + std::to_string(size);
@@ -124,7 +126,7 @@ inline void check_links(training_graph const& g, graph_node const& n) {
 }  // namespace detail
 
 /// Throws unless all invariants of training_graph hold. Errors: graph_has_cycle (301) naming a cycle; dangling_tensor (302) naming node
-/// and operand; bad_graph (303) for order, names, sources and sinks, links and metas. O(n log n + e).
+/// and operand; bad_graph (303) for order, names, sources and sinks, links, metas and shapes that are not what the op gives. O(n log n + e).
 inline void validate(training_graph const& g) {
     if (g.size() >= std::numeric_limits<vertex>::max()) throw error(error_code::bad_graph, "graph", "it has too many nodes", "split it");
     std::map<std::string_view, vertex> names;
@@ -165,6 +167,8 @@ inline void validate(training_graph const& g) {
                     detail::graph_error(error_code::bad_graph, g[v].name, "it comes before its operand '" + g[r.node].name + "'",
                                         "list nodes in topological order: reorder(g, topological_order(g))");
     }
+    for (auto const& n : g.nodes)
+        if (n.role == node_role::computation) detail::check_shapes(g, n);
 }
 
 }  // namespace cantle

@@ -14,7 +14,7 @@ enum class collective_kind : std::uint8_t { slice, all_gather, reduce_scatter, a
 
 constexpr std::string_view to_string(collective_kind k) {
     constexpr std::string_view names[] = {"slice", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute"};
-    return names[static_cast<std::size_t>(k)];
+    return static_cast<std::size_t>(k) < std::size(names) ? names[static_cast<std::size_t>(k)] : "?";
 }
 
 /// A request to a cost model. The group is the set of ranks that differ only in the coordinates of `axes` (bit a = mesh axis a).

@@ -2,6 +2,7 @@
 #pragma once
 // What one mesh axis does to one tensor: Replicate, Shard(dim) or Partial(reduction). Rules speak of these; layouts are made of them.
 #include <cantle/base/error.hpp>
+#include <cantle/base/tensor_type.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,7 @@ enum class reduction : std::uint8_t { sum, avg, max, min };
 
 constexpr std::string_view to_string(reduction r) {
     constexpr std::string_view names[] = {"sum", "avg", "max", "min"};
-    return names[static_cast<std::size_t>(r)];
+    return static_cast<std::size_t>(r) < std::size(names) ? names[static_cast<std::size_t>(r)] : "?";
 }
 /// Sum and avg commute; other pairs of different kinds do not, and a tensor never holds both.
 constexpr bool commute(reduction a, reduction b) {
@@ -34,7 +35,10 @@ struct placement {
     std::int64_t outer = 1;
 
     static constexpr placement replicate() { return {}; }
+    /// Throws bad_layout for a dim that no tensor has (64 and above).
     static constexpr placement shard(std::size_t dim, std::int64_t outer = 1) {
+        if (dim >= most_dims)
+            throw error(error_code::bad_layout, "shard of dim " + std::to_string(dim), "no tensor has that dim", "cut a dim that exists");
         return {placement_kind::shard, static_cast<std::uint8_t>(dim), reduction::sum, outer};
     }
     static constexpr placement partial(reduction r = reduction::sum) { return {placement_kind::partial, 0, r, 1}; }
@@ -67,7 +71,7 @@ inline std::optional<placement> parse_placement(std::string_view s) {
             if (c < '0' || c > '9') return std::nullopt;
             d = d * 10 + static_cast<std::size_t>(c - '0');
         }
-        return placement::shard(d);
+        if (d < most_dims) return placement::shard(d);
     }
     return std::nullopt;
 }

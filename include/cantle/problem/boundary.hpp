@@ -103,10 +103,27 @@ inline std::vector<layout> parameter_layouts(shape const& sizes, device_mesh con
 
 namespace detail {
 
-/// One wanted layout, adapted to a tensor: a scalar is Replicate. Throws mesh_does_not_divide naming tensor, dim and mesh.
+/// A layout of the boundary as the user wrote it. `whose`: "inputs", "pin of 'x'". Throws bad_layout, unknown_axis.
+inline layout parse_at_boundary(device_mesh const& mesh, std::string const& text, std::string const& whose) {
+    auto l = layout::parse(mesh, text);
+    if (l.has_partial())
+        throw error(error_code::bad_layout, whose + " to " + text, "a tensor at the boundary cannot be Partial", "use R and S<dim>");
+    return l;
+}
+
+/// Throws bad_layout where `wanted` cuts a dim that the tensor does not have.
+inline void require_dims(device_mesh const& mesh, layout const& wanted, tensor_meta const& t, std::string const& name) {
+    for (auto const& d : wanted.digits())
+        if (d.dim >= t.rank())
+            throw error(error_code::bad_layout, "layout " + wanted.text(mesh) + " of '" + name + "' " + shape_text(t.sizes),
+                        "the tensor has no dim " + std::to_string(d.dim),
+                        t.rank() == 0 ? "a scalar can only be R" : "cut dims 0 to " + std::to_string(t.rank() - 1));
+}
+
+/// One wanted layout of a tensor. Throws bad_layout naming a dim that is not there, mesh_does_not_divide naming tensor, dim and mesh.
 inline std::vector<layout> wanted_layout(device_mesh const& mesh, layout const& wanted, tensor_meta const& t, std::string const& name,
                                          shard_policy policy) {
-    if (t.rank() == 0) return {layout(mesh.dims())};
+    require_dims(mesh, wanted, t, name);
     if (!wanted.fits(t.sizes, policy)) {
         throw error(error_code::mesh_does_not_divide, "tensor '" + name + "' " + shape_text(t.sizes),
                     "layout " + wanted.text(mesh) + " of mesh " + mesh.text() + " does not divide it",
@@ -123,15 +140,26 @@ inline layout default_input_layout(device_mesh const& mesh) {
 
 }  // namespace detail
 
+/// Throws bad_layout, unknown_axis for texts that do not parse or are Partial, whether or not the graph has a tensor that they speak of:
+/// a constraint that is shown must have been understood.
+inline void check_boundary(device_mesh const& mesh, boundary const& b) {
+    if (!b.inputs.empty() && b.inputs != "free") detail::parse_at_boundary(mesh, b.inputs, "inputs");
+    if (!b.outputs.empty() && b.outputs != "free") detail::parse_at_boundary(mesh, b.outputs, "outputs");
+    for (auto const& p : b.pins) layout::parse(mesh, p.layout);
+    for (auto const& name : b.replica_axes) mesh.find(name);
+}
+
 /// Layouts that the boundary allows for a source or sink, before pins. Gradients and tangents are free here: pairing ties them.
 inline std::vector<layout> boundary_layouts(graph_node const& node, device_mesh const& mesh, boundary const& b,
                                             std::uint32_t replica_axes, shard_policy policy = shard_policy::even) {
     auto const& t = node.outputs[0];
     std::uint32_t const every_axis = ~std::uint32_t{0};
-    auto const given = [&](std::string const& text, bool with_default) {
+    auto const given = [&](std::string const& text, bool with_default) -> std::vector<layout> {
         if (text == "free" || (text.empty() && !with_default)) return cut_layouts(t.sizes, mesh, every_axis, false, policy);
-        return detail::wanted_layout(mesh, text.empty() ? detail::default_input_layout(mesh) : layout::parse(mesh, text), t, node.name,
-                                     policy);
+        if (t.rank() == 0) return {layout(mesh.dims())};  // what is said of all inputs is not said of a scalar
+        auto const whose = std::string(to_string(node.role)) + " '" + node.name + "'";
+        return detail::wanted_layout(mesh, text.empty() ? detail::default_input_layout(mesh) : detail::parse_at_boundary(mesh, text, whose), t,
+                                     node.name, policy);
     };
     switch (node.role) {
         case node_role::parameter: return parameter_layouts(t.sizes, mesh, b.parameters, replica_axes, policy);

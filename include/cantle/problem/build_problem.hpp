@@ -71,8 +71,8 @@ public:
     }
 
 private:
-    // Which table prices an edge: tensor class, layouts of the labels at both ends, free_only.
-    using table_key = std::tuple<tensor_class_id, std::uint32_t, std::uint32_t, bool>;
+    // Which table prices an edge: tensor class, layouts of the labels at both ends, free_only, keeps_partial.
+    using table_key = std::tuple<tensor_class_id, std::uint32_t, std::uint32_t, bool, bool>;
     using weighted_tables = std::map<std::tuple<std::uint32_t, bool>, std::int64_t>;  // (table, first end is the larger group) -> count
 
     planning_problem& p_;
@@ -101,7 +101,8 @@ private:
     }
     std::uint32_t table(flow_edge const& e) {
         auto const a = column(e.from, e.from_port), b = column(e.to, e.to_port);
-        auto const [at, fresh] = table_ids_.try_emplace({e.tensor_class, a, b, e.free_only}, static_cast<std::uint32_t>(tables_.size()));
+        auto const [at, fresh] = table_ids_.try_emplace({e.tensor_class, a, b, e.free_only, e.keeps_partial},
+                                                         static_cast<std::uint32_t>(tables_.size()));
         if (fresh) {
             std::vector<double> values;
             values.reserve(columns_[a].size() * columns_[b].size());
@@ -110,6 +111,7 @@ private:
                 for (std::size_t j = 0; j < row.size(); ++j) {
                     double d = row[j];
                     if (e.free_only && d > 0) d = mrf::forbidden;
+                    if (e.keeps_partial && (partial_axes(p_.layouts[from]) & ~partial_axes(p_.layouts[columns_[b][j]]))) d = mrf::forbidden;
                     if (from != columns_[b][j]) d += p_.options.tie_break;
                     values.push_back(d);
                 }
@@ -216,7 +218,7 @@ planning_problem build_problem(training_graph const& g, device_mesh const& mesh,
                                   options.policy());
     stage("build");
     p.relays = find_relays(g);
-    p.edges = collect_edges(g, p.relays, casts, p.tables);
+    p.edges = collect_edges(g, p.relays, casts, gradient_chains(g, p.classes, p.layouts), p.tables);
     p.grouping = form_groups(g, mesh, options.boundary, options.clustering, p.relays, p.classes, domains, p.edges, pin_of, p.layouts);
     detail::problem_builder builder(p, g);
     builder.announce_moves();

@@ -3,6 +3,7 @@
 // What is to be decided. A variable stands for every vertex (an op's strategy, a source's or sink's layout) and for every relay (the layout
 // to which a tensor with several uses is moved once). Variables that must agree form a group with one label domain.
 #include <cantle/graph/training_graph.hpp>
+#include <cantle/problem/gradient_chains.hpp>
 #include <cantle/problem/op_classes.hpp>
 #include <cantle/problem/redistribution_tables.hpp>
 
@@ -21,6 +22,7 @@ struct flow_edge {
     value_ref value;                   ///< the tensor
     tensor_class_id tensor_class = 0;
     bool free_only = false;            ///< no move that costs anything (the cheap side of a cast, DECISIONS 12)
+    bool keeps_partial = false;        ///< no reduction: a gradient in a narrower type than its sink's (gradient_chains.hpp)
 };
 
 /// Variables that take one decision. Labels of ops index `strategies` (of the class' table); labels of layout variables index `layouts`.
@@ -79,7 +81,7 @@ private:
 
 /// All flow edges: producer -> use, or producer -> relay and relay -> use. Tensor classes are created in `tables`.
 inline std::vector<flow_edge> collect_edges(training_graph const& g, relay_table const& relays, cast_sides const& casts,
-                                            redistribution_tables& tables) {
+                                            gradient_chains const& chains, redistribution_tables& tables) {
     std::vector<flow_edge> edges;
     auto const first_relay = static_cast<variable_index>(g.size());
     auto const output_port = [&](value_ref r) {
@@ -87,7 +89,8 @@ inline std::vector<flow_edge> collect_edges(training_graph const& g, relay_table
     };
     for (std::uint32_t i = 0; i < relays.values.size(); ++i) {
         auto const r = relays.values[i];
-        edges.push_back({r.node, first_relay + i, output_port(r), 0, r, tables.class_of(g.meta(r)), false});
+        edges.push_back({r.node, first_relay + i, output_port(r), 0, r, tables.class_of(g.meta(r)), false,
+                         chains.holds_value(r)});
     }
     for (vertex v = 0; v < g.size(); ++v)
         for (std::uint32_t s = 0; s < g[v].operands.size(); ++s) {
@@ -96,7 +99,7 @@ inline std::vector<flow_edge> collect_edges(training_graph const& g, relay_table
             bool const through_relay = relay != relay_table::none;
             std::uint32_t const to_port = g[v].role == node_role::computation ? s : 0;
             edges.push_back({through_relay ? first_relay + relay : r.node, v, through_relay ? 0 : output_port(r), to_port, r,
-                             tables.class_of(g.meta(r)), casts.operand_is_free(v)});
+                             tables.class_of(g.meta(r)), casts.operand_is_free(v), chains.holds_operand(v, s)});
         }
     return edges;
 }

@@ -39,6 +39,7 @@ inline std::vector<std::int32_t> match_pins(training_graph const& g, boundary co
 inline std::vector<std::vector<layout_id>> boundary_domains(training_graph const& g, device_mesh const& mesh, boundary const& b,
                                                             std::vector<std::int32_t> const& pin_of, layout_table& layouts,
                                                             shard_policy policy = shard_policy::even) {
+    check_boundary(mesh, b);
     std::uint32_t replica = 0;
     for (auto const& name : b.replica_axes) replica |= 1u << mesh.find(name).value;
     std::vector<std::vector<layout_id>> domains(g.size());
@@ -53,10 +54,12 @@ inline std::vector<std::vector<layout_id>> boundary_domains(training_graph const
             domains[v] = at->second;
             continue;
         }
-        auto const wanted = layout::parse(mesh, b.pins[static_cast<std::size_t>(pin_of[v])].layout);
-        if (wanted.has_partial())
-            throw error(error_code::bad_layout, "pin of '" + n.name + "' to " + wanted.text(mesh),
-                        "a tensor at the boundary cannot be Partial", "use R and S<dim>");
+        auto const wanted = detail::parse_at_boundary(mesh, b.pins[static_cast<std::size_t>(pin_of[v])].layout, "pin of '" + n.name + "'");
+        if (n.role == node_role::loss && !wanted.is_replicated()) {
+            detail::require_dims(mesh, wanted, n.outputs[0], n.name);
+            throw error(error_code::unsatisfiable_constraint, "pin of '" + n.name + "' to " + wanted.text(mesh), "a loss is Replicate",
+                        "pin the tensor that it is made of");
+        }
         for (auto const& l : detail::wanted_layout(mesh, wanted, n.outputs[0], n.name, policy)) domains[v].push_back(layouts.intern(l));
     }
     return domains;
@@ -185,7 +188,9 @@ inline grouping form_groups(training_graph const& g, device_mesh const& mesh, bo
                 for (std::uint32_t s = 0; s < c.strategies.size(); ++s) group.strategies.push_back(s);
                 if (pin_of[v] >= 0) {
                     auto const& p = b.pins[static_cast<std::size_t>(pin_of[v])];
-                    detail::apply_strategy_pin(group, g[v], layout::parse(mesh, p.layout), p, c, layouts, mesh);
+                    auto const wanted = layout::parse(mesh, p.layout);
+                    if (!g[v].outputs.empty()) detail::require_dims(mesh, wanted, g[v].outputs[0], g[v].name);
+                    detail::apply_strategy_pin(group, g[v], wanted, p, c, layouts, mesh);
                 }
             }
             continue;

@@ -28,7 +28,7 @@ inline void check_kinds(std::string const& op_name, axis_row const& row) {
 }  // namespace detail
 
 /// Throws bad_rule naming rule and row where `row` is none of that op: wrong arity, a dim that does not exist, mixed kinds of Partial, an
-/// inner collective of no tensor.
+/// inner collective of no tensor, a value that is none of its enumeration.
 inline void check_row(op_query const& q, axis_row const& row) {
     auto const fail = [&](std::string const& why) { return detail::bad_row(q.name(), row, why); };
     if (row.operands.size() != q.operands.size())
@@ -36,6 +36,8 @@ inline void check_row(op_query const& q, axis_row const& row) {
     if (row.outputs.size() != q.outputs.size())
         throw fail("it places " + std::to_string(row.outputs.size()) + " outputs, the op has " + std::to_string(q.outputs.size()));
     auto const check = [&](placement p, tensor_meta const& t, char const* which, std::size_t i) {
+        if (p.kind > placement_kind::partial || p.reduce > reduction::min)
+            throw fail(which + std::to_string(i) + " has no known placement");
         if (p.is_shard() && p.dim >= t.rank())
             throw fail(which + std::to_string(i) + " has no dim " + std::to_string(p.dim));
         if (p.outer < 1) throw fail(which + std::to_string(i) + " has an outer factor below 1");
@@ -44,9 +46,11 @@ inline void check_row(op_query const& q, axis_row const& row) {
     for (std::size_t i = 0; i < row.outputs.size(); ++i)
         if (q.outputs[i].defined) check(row.outputs[i], q.outputs[i], "output ", i);
     detail::check_kinds(q.name(), row);
-    for (auto const& c : row.inner)
+    for (auto const& c : row.inner) {
+        if (c.kind > collective_kind::permute || c.reduce > reduction::min) throw fail("an inner collective is of no known kind");
         if (c.index >= (c.on_output ? row.outputs.size() : row.operands.size()))
             throw fail("an inner collective names a tensor that the op does not have");
+    }
 }
 
 }  // namespace cantle

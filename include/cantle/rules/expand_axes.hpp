@@ -17,6 +17,7 @@
 #include <cantle/rules/layout_walk.hpp>
 #include <cantle/rules/strategy.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,11 +83,16 @@ private:
         }
 
     private:
-        struct placed { std::uint32_t port; placement place; };
+        struct placed {
+            std::uint32_t port;
+            placement place;
+            bool operator==(placed const&) const = default;
+        };
         struct compiled_row {
             std::vector<placed> moves;               // ports that are not Replicate
             std::vector<inner_collective> inner;
             bool even_only = false, averages = false;
+            bool operator==(compiled_row const&) const = default;
         };
         axis_expansion& all_;
         op const* operation_;
@@ -113,7 +119,10 @@ private:
             op_query const q{operation_, view.first(operands_), view.subspan(operands_)};
             for (auto const& row : rows_on_axis(all_.rules_, q, axis)) {
                 check_row(q, row);
-                if (auto c = compile(row)) entry->second.push_back(std::move(*c));
+                auto c = compile(row);
+                // A row listed twice would be walked twice on every axis.
+                if (c && std::find(entry->second.begin(), entry->second.end(), *c) == entry->second.end())
+                    entry->second.push_back(std::move(*c));
             }
             return entry->second;
         }

@@ -34,7 +34,7 @@ public:
     struct node {
         layout lies;
         std::uint32_t local = 0;        ///< index into locals(): sizes on the largest rank
-        std::uint32_t uneven = 0;       ///< dims that the cuts do not divide, as bits
+        std::uint64_t uneven = 0;       ///< dims that the cuts do not divide, as bits
         bool empty_pieces = false;      ///< some rank holds nothing
         layout_id id = none;            ///< in the table of the problem, once a strategy names it
     };
@@ -82,9 +82,9 @@ private:
         if (new_shape) locals_.push_back(std::move(local));
         n.local = place->second;
         if (policy_ == shard_policy::uneven)
-            for (std::size_t d = 0; d < global_.size() && d < 32; ++d)
+            for (std::size_t d = 0; d < global_.size(); ++d)
                 if (l.is_uneven(d, global_[d])) {
-                    n.uneven |= 1u << d;
+                    n.uneven |= std::uint64_t{1} << d;
                     n.empty_pieces = n.empty_pieces || smallest_piece(l, d, global_[d]) == 0;
                 }
         nodes_.push_back(std::move(n));
