@@ -62,6 +62,7 @@ public:
     std::size_t sweeps() const { return sweeps_; }
     bool eliminated() const { return eliminated_; }
     bool stopped() const { return stopped_; }
+    bool out_of_sweeps() const { return out_of_sweeps_ && lower() < best_; }  ///< with more sweeps the search would go on
 
 private:
     static constexpr double cheap_work = 262144.0;  // label tuples: well under a millisecond
@@ -77,7 +78,7 @@ private:
     std::vector<label> labels_;
     double best_ = forbidden, lower_ = -forbidden, offset_ = 0, spent_ = 0;
     std::size_t sweeps_ = 0;
-    bool eliminated_ = false, stopped_ = false;
+    bool eliminated_ = false, stopped_ = false, out_of_sweeps_ = false;
 
     bool closed() const {
         if (lower_ >= best_) return true;
@@ -134,7 +135,10 @@ private:
         double bound_then = lower_, best_then = best_;
         bool in_range = true;
         for (std::size_t i = 1; !closed() && in_range; ++i) {
-            if (sweeps_ >= options_.max_sweeps) break;
+            if (sweeps_ >= options_.max_sweeps) {
+                out_of_sweeps_ = true;
+                break;
+            }
             if (sweeps_ > 0 && limits_.expired()) {  // one sweep at least: a whole result
                 stopped_ = true;
                 return nullptr;

@@ -146,8 +146,7 @@ private:
             fail("gap", "does not follow from objective and bound: " + shown(d["gap"]));
         auto const& status = text(required(d, "status"), "status");
         bool known = false;
-        for (auto s :
-             {solve_status::optimal, solve_status::within_gap, solve_status::sweep_limit, solve_status::stopped, solve_status::infeasible})
+        for (auto s : all_solve_statuses)
             if (to_string(s) == status) {
                 plan_.status = s;
                 known = true;
