@@ -7,6 +7,7 @@
 // spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal.
 // Invariant: the optimum is at least min(best(), offset of the level + any bound of the level's graph), in whole numbers.
 #include <cantle/base/control.hpp>
+#include <cantle/mrf/block_search.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
 #include <cantle/mrf/coordinate_descent.hpp>
 #include <cantle/mrf/factor_graph.hpp>
@@ -66,6 +67,8 @@ public:
 
 private:
     static constexpr double cheap_work = 262144.0;  // label tuples: well under a millisecond
+    static constexpr double block_works[] = {1048576.0, 8388608.0, 67108864.0};  // 2^20, 2^23, 2^26 for one block: 1 to 50 ms
+    static constexpr double least_search = 1073741824.0;                           // 2^30 for all blocks of one call: about a second
     struct level {
         std::vector<std::vector<label>> kept;  // labels of the graph above that are still in
         reduction reduced;
@@ -76,6 +79,8 @@ private:
     double outside_, unit_;
     std::deque<level> levels_;
     std::vector<label> labels_;
+    std::vector<label> level_labels_;  // the best of the present level's graph, which need not be the best of all
+    double level_best_ = forbidden;
     double best_ = forbidden, lower_ = -forbidden, offset_ = 0, spent_ = 0;
     std::size_t sweeps_ = 0;
     bool eliminated_ = false, stopped_ = false, out_of_sweeps_ = false;
@@ -98,6 +103,21 @@ private:
         labels_ = std::move(labels);
     }
 
+    /// Where sweeps get no further: block search from the best labelling of this level's graph. True when it found a better one.
+    bool search_blocks(factor_graph const& g) {
+        if (level_best_ == forbidden) return false;
+        auto labels = level_labels_;
+        double left = std::max(least_search, spent_);
+        bool improved = false;
+        for (double work : block_works) improved |= block_search(g, work).run(labels, left);
+        if (!improved) return false;
+        level_labels_ = labels;
+        level_best_ = plain_energy(g, labels);
+        bool const better = offset_ + level_best_ < best_;
+        offer(std::move(labels), offset_ + level_best_);
+        return better;
+    }
+
     bool eliminate(factor_graph const& g, double work) {
         auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
         if (!plan) return false;
@@ -117,6 +137,7 @@ private:
 
     /// Sweeps over g until solved, out of limits (returns nullptr) or much smaller: then the graph to go on with.
     factor_graph const* sweep(factor_graph const& g) {
+        level_best_ = forbidden;
         trws messages(g);
         coordinate_descent descent(g);
         std::vector<label> trial, last;
@@ -126,9 +147,16 @@ private:
             last.assign(messages.labels().begin(), messages.labels().end());
             trial = last;
             descent.single_moves(trial);
-            if (!(offset_ + plain_energy(g, trial) < best_)) return;
-            descent.run(trial);
-            offer(trial, offset_ + plain_energy(g, trial));
+            double e = plain_energy(g, trial);
+            if (offset_ + e < best_) {
+                descent.run(trial);
+                e = plain_energy(g, trial);
+            }
+            if (e < level_best_) {
+                level_best_ = e;
+                level_labels_ = trial;
+            }
+            offer(trial, offset_ + e);
         };
         double const most = levels_.empty() ? magnitude(g) : forbidden;  // a level without anything better proves nothing
         double const pass_work = static_cast<double>(messages.work());
@@ -158,7 +186,7 @@ private:
             if (i % 100 == 0) {
                 bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
                 if (creeping && left < pass_work) return take_out(g, messages, out);  // new reductions may get it going again
-                if (creeping) break;
+                if (creeping && (can_finish(g, messages, out) || !search_blocks(g))) break;
                 bound_then = lower_;
                 best_then = best_;
             }
@@ -178,6 +206,16 @@ private:
             offer({}, offset_);
             lower_ = best_;
         }
+    }
+
+    /// Whether exact elimination of what fixing left is within the limits, even before reductions.
+    bool can_finish(factor_graph const& g, trws const& messages, std::span<char const> out) const {
+        std::vector<double> counts;
+        for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
+            auto const at = out.begin() + static_cast<std::ptrdiff_t>(messages.offset(variable_id(v)));
+            counts.push_back(static_cast<double>(std::count(at, at + g.label_count(variable_id(v)), char{0})));
+        }
+        return greedy_order(neighbours(g), counts, false, options_.max_elimination_entries, options_.max_elimination_work).has_value();
     }
 
     /// Table entries that a pass would visit after taking out what is flagged.

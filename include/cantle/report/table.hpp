@@ -40,7 +40,7 @@ private:
     std::optional<plan_view> view_;
     std::string out_;
 
-    void line(std::string const& s) { out_ += s + "\n"; }
+    void line(std::string const& s) { out_ += visible_text(s) + "\n"; }
     void section(std::string const& title) { out_ += "\n" + title + "\n"; }
 
     void write_head() {
