@@ -18,8 +18,14 @@ using namespace cantle::mrf::testing;
 
 namespace {
 /// Everything but TRW-S, decoding, descent and fixing switched off.
-solve_options const bare{.max_elimination_entries = 0, .max_elimination_work = 0, .reduce = {.max_table = 0, .max_work = 0}};
-solve_options const no_elimination{.max_elimination_entries = 0, .max_elimination_work = 0};
+solve_options const bare{.max_elimination_entries = 0,
+                         .max_elimination_work = 0,
+                         .max_block_work = 0,
+                         .max_branch_entries = 0,
+                         .reduce = {.max_table = 0, .max_work = 0}};
+solve_options const no_elimination{.max_elimination_entries = 0, .max_elimination_work = 0, .max_block_work = 0, .max_branch_entries = 0};
+/// No elimination of the whole, so that block search and branch and bound must do it.
+solve_options const branching{.max_elimination_entries = 0, .max_elimination_work = 0, .reduce = {.max_table = 0, .max_work = 0}};
 
 void check_result(factor_graph const& g, solve_result const& r, double optimum) {
     CHECK(r.lower_bound <= optimum);
@@ -297,4 +303,54 @@ TEST_CASE("a search that no longer gets on says so, and not that more sweeps wou
         CHECK(solve(g, more).status == solve_status::sweep_limit);
     }
     CHECK(stalled > 0);
+}
+
+// Grids with tied costs and forbidden pairs: their bound stalls, see above. What branching says must be what elimination says.
+TEST_CASE("branch and bound closes gaps that sweeps leave, at the optimum that bucket elimination finds") {
+    std::size_t closed = 0;
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = large_grid(5, 6, seed % 3 == 0 ? costs::tied : seed % 3 == 1 ? costs::whole : costs::real, 0.3, d);
+        auto const whole = quantise(g);
+        auto const plan = plan_elimination(whole.graph, 1e9, 1e9);
+        REQUIRE(plan);
+        auto const exact = bucket_elimination(whole.graph, *plan);
+        auto const r = solve(g, branching), without = solve(g, bare);
+        CHECK(r.lower_bound >= without.lower_bound);
+        if (exact.energy == forbidden) {
+            CHECK(r.energy == forbidden);
+            continue;
+        }
+        double const optimum = energy(g, exact.labels);
+        CHECK(r.lower_bound <= optimum);
+        CHECK(r.energy >= optimum - whole.error_bound());
+        if (!without.labels.empty()) CHECK(r.energy <= without.energy + whole.error_bound());
+        if (r.status != solve_status::optimal) continue;
+        CHECK(r.energy <= optimum + whole.error_bound());
+        closed += without.status != solve_status::optimal;
+    }
+    CHECK(closed > 0);
+}
+
+TEST_CASE("block search never makes a labelling worse and gets out of optima of pairs") {
+    std::size_t better = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = quantise(large_grid(5, 5, seed % 2 ? costs::tied : costs::real, 0.1, d)).graph;
+        std::vector<label> labels(g.variable_count(), 0);
+        coordinate_descent(g).run(labels);
+        double const before = energy(g, labels);
+        if (before == forbidden) continue;
+        auto found = labels;
+        bool const changed = block_search(g, 4096).run(found, 1e7);
+        CHECK((energy(g, found) < before) == changed);
+        CHECK((found == labels) == !changed);
+        better += changed;
+        auto again = labels;
+        block_search(g, 4096).run(again, 1e7);
+        CHECK(again == found);
+    }
+    CHECK(better > 5);
 }
