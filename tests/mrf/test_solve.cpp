@@ -274,14 +274,14 @@ TEST_CASE("unwanted prices of many magnitudes are taken away one after another")
 }
 
 // Two terms of 1e17 that cancel leave 1: below what doubles hold of the terms, so nothing is lost; what the grid hides is part of the gap.
-TEST_CASE("where the grid hides more than the billionth part of what is paid, the status is not optimal unless the gap is closed") {
+TEST_CASE("where the grid hides more than a hundred millionth of what is paid, the status is not optimal unless the gap is closed") {
     factor_graph g;
     g.add_variable({-1e17, 0});
     g.add_variable({1e17, 1e17 + 64});
     g.add_edge(variable_id(0), variable_id(1), {2, 2, {1, 2, 3, 4}});
     auto const r = solve(g);
     CHECK(r.lower_bound <= r.energy);
-    if (r.status == solve_status::optimal) CHECK(r.energy - r.lower_bound <= 1e-9 * 2e17);
+    if (r.status == solve_status::optimal) CHECK(r.energy - r.lower_bound <= 1e-8 * 2e17);
 }
 
 TEST_CASE("a search that no longer gets on says so, and not that more sweeps would help") {

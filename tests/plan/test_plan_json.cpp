@@ -60,7 +60,7 @@ sharding_plan crowded_plan() {
     p.paths = {{3, 5, {first, second}, 1.0 / 3 + 1e-7}, {5, 3, {back}, 0}};
     p.moves = {{{1, 1}, tensor_move::none, 0, 0, 0, 0}, {{1, 1}, 0, tensor_move::none, 2, 0, 1}};
     p.cost = {0.0625, 0.0375, {0, 1e-7, 1.0 / 3, 0, 0, 0}, 15.000000000000002, 7};
-    p.memory = {std::int64_t{1} << 62, 12345};
+    p.memory = {std::int64_t{1} << 62, std::int64_t{1} << 60};
     p.objective = p.cost.total();
     p.bound = -1.0;
     p.status = solve_status::sweep_limit;
@@ -268,6 +268,7 @@ TEST_CASE("A plan that contradicts itself is refused, with the field named") {
     };
     for (auto const& [field, make] : std::vector<damage>{
              {"'bound' is 30, above", [](json& j) { j["bound"] = 30.0; }},
+             {"'memory.parameters_local' is 5, which is no share of", [](json& j) { j["memory"]["parameters_local"] = 5; }},
              {"'objective' is 21", [](json& j) { j["objective"] = 21.0; }},
              {"'objective'", [](json& j) { j["cost"]["tie_break"] = 8.0; }},
              {"'cost.forward_compute + cost.backward_compute'", [](json& j) { j["nodes"][1]["compute"] = 0.2; }},

@@ -8,7 +8,7 @@
 // (price_cap.hpp) and a finer grid is taken.
 // Invariants: lower_bound <= min E <= energy, where min E is that of the costs as given, not of the grid. `optimal` means that
 // energy - lower_bound is at most what rounding costs to the grid can hide (error_bound: number of inexact terms times the unit; 0 when
-// the costs fit the grid) and at most 1e-9 of what the labelling pays: nothing better exists beyond that. Deterministic, one thread.
+// the costs fit the grid) and at most 1e-8 of what the labelling pays: nothing better exists beyond that. Deterministic, one thread.
 // Complexity: reductions, then O(table entries left) per sweep. Limits: solve_options.
 #include <cantle/base/control.hpp>
 #include <cantle/base/solve_status.hpp>
@@ -166,7 +166,7 @@ inline double paid(factor_graph const& g, std::span<label const> labels) {
     return sum;
 }
 
-inline constexpr double fine_enough = 1e-9;  ///< of what is paid: what a grid may hide from an optimum
+inline constexpr double fine_enough = 1e-8;  ///< of what is paid: what a grid may hide from an optimum
 inline constexpr int most_grids = 12;        ///< each cap lowers the largest price by about 2^40
 
 }  // namespace detail

@@ -55,6 +55,14 @@ inline std::optional<plan_contradiction> find_contradiction(sharding_plan const&
     if (p.bound > p.objective && !adds_up(p.bound, p.objective))
         return plan_contradiction{"", "bound", "is " + figure_text(p.bound) + ", above the objective " + figure_text(p.objective)};
     if (!adds_up(p.objective, p.cost.total())) return differs("objective", p.objective, "the parts of 'cost'", p.cost.total());
+    // Every rank holds a share: at least its part of the whole, at most all of it.
+    auto const devices = static_cast<double>(p.mesh.device_count());
+    auto const all = static_cast<double>(p.memory.parameters_global), share = static_cast<double>(p.memory.parameters_local);
+    if (share > all || share * devices < all * (1 - 1e-9))
+        return plan_contradiction{"", "memory.parameters_local",
+                                  "is " + std::to_string(p.memory.parameters_local) + ", which is no share of " +
+                                      std::to_string(p.memory.parameters_global) + " bytes on " + std::to_string(p.mesh.device_count()) +
+                                      " devices"};
     double compute = 0, inner = 0;
     for (auto const& n : p.nodes) {
         compute += n.compute;
