@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -67,6 +68,7 @@ void check(started const& s) {
     std::vector<char*> pointers;
     for (auto& w : s.words) pointers.push_back(w.data());
     pointers.push_back(nullptr);
+    std::signal(SIGPIPE, SIG_DFL);  // ignored signals stay ignored in what is started
     ::execv(pointers.front(), pointers.data());
     throw missing(s.words.front(), "it cannot be started (" + std::generic_category().message(errno) + ")", s.remedy);
 }

@@ -13,7 +13,7 @@ namespace cantle::cli {
 struct plan_command {
     std::string graph;                    ///< path; "-": stdin
     std::string mesh, names, cluster = "h100";
-    std::string plan_file, svg_file;      ///< empty: not written
+    std::optional<std::string> plan_file, svg_file;  ///< absent: not written
     bool json = false;                    ///< report for machines on stdout
     std::string inputs, outputs;          ///< layouts; empty: the default
     std::string parameters = "fully_sharded";
@@ -31,7 +31,7 @@ void run(plan_command const& command);
 struct show_command {
     std::string plan, graph;              ///< graph empty: the report without projections
     bool json = false;
-    std::string svg_file;
+    std::optional<std::string> svg_file;
 };
 void run(show_command const& command);
 

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 // The program `cantle`. Exit status: 0 done, 2 bad input (one numbered line on stderr), 1 a fault of the program itself.
 #include <adapters/cli/commands.hpp>
+#include <adapters/cli/standard_output.hpp>
 
 #include <cantle/base/error.hpp>
+#include <cantle/report/figures.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <new>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #ifndef CANTLE_VERSION
 #define CANTLE_VERSION "0.0.0"
@@ -16,12 +24,19 @@
 
 namespace {
 
-/// CLI11's sentences end in a full stop or span lines; ours are one line.
+/// CLI11's sentences end in a full stop or span lines; ours are one line, and names in it cannot steer the terminal.
 std::string one_line(std::string s) {
     for (char& c : s)
         if (c == '\n' || c == '\r') c = ' ';
     while (!s.empty() && (s.back() == '.' || s.back() == ' ')) s.pop_back();
-    return s;
+    return cantle::visible_text(s);
+}
+
+/// CLI11 takes a number beyond 64 bits for the largest that fits.
+std::string fits_64_bits(std::string const& text) {
+    std::int64_t value = 0;
+    auto const end = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end.ec == std::errc::result_out_of_range ? text + " is beyond 64 bits" : "";
 }
 
 bool is_command(CLI::App const& app, std::string const& name) {
@@ -30,13 +45,18 @@ bool is_command(CLI::App const& app, std::string const& name) {
     return false;
 }
 
+/// A file to write. An empty name is a name, not an absent option: output_files refuses it.
+void add_file(CLI::App& app, std::string const& names, std::optional<std::string>& file, std::string const& what) {
+    app.add_option_function<std::string>(names, [&file](std::string const& name) { file = name; }, what)->type_name("FILE");
+}
+
 void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
     app.add_option("GRAPH", c.graph, "graph file as `cantle capture` writes it; - reads stdin")->required()->type_name("FILE");
     app.add_option("--mesh", c.mesh, "mesh sizes, outermost axis first: 8 or 4x8")->required()->type_name("SIZES");
     app.add_option("--names", c.names, "one name per mesh axis, as in dp,tp (default: a0,a1,...)")->type_name("NAMES");
     app.add_option("--cluster", c.cluster, "machine under the mesh; see `cantle clusters`")->capture_default_str()->type_name("NAME");
-    app.add_option("-o,--output", c.plan_file, "write the plan to this file")->type_name("FILE");
-    app.add_option("--svg", c.svg_file, "draw one layer into this file")->type_name("FILE");
+    add_file(app, "-o,--output", c.plan_file, "write the plan to this file");
+    add_file(app, "--svg", c.svg_file, "draw one layer into this file");
     app.add_flag("--json", c.json, "report for machines on stdout (docs/cli.md lists the keys)");
     app.add_option("--inputs", c.inputs, "layout of inputs and targets, or free (default: S0 on the first axis)")->type_name("LAYOUT");
     app.add_option(
@@ -51,7 +71,9 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
         ->type_name("NAME=LAYOUT")->take_all()->expected(1)->delimiter('\0');
     app.add_flag("!--no-clustering", c.clustering, "let every copy of a layer decide for itself (default: copies share a decision)");
     app.add_option("--gap", c.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
-    app.add_option("--max-sweeps", c.max_sweeps, "most sweeps of the solver (default: 2000)")->type_name("N");
+    app.add_option("--max-sweeps", c.max_sweeps, "most sweeps of the solver (default: 2000)")
+        ->type_name("N")
+        ->check(CLI::Validator(fits_64_bits, "", ""));
     app.add_option("--tie-break", c.tie_break, "microseconds per edge whose layouts differ (default: 1)")->type_name("US");
     app.add_option("--cost-set", c.cost,
                    "compute_efficiency, memory_efficiency, copy_efficiency (default: 0.7 each), causal=full|kept_pairs")
@@ -85,7 +107,7 @@ int run(int argc, char** argv) {
     auto* show_app = app.add_subcommand("show", "the report of a plan that was written");
     show_app->add_option("PLAN", show.plan, "plan file as `cantle plan -o` writes it")->required()->type_name("FILE");
     show_app->add_option("--graph", show.graph, "the graph it was made for; adds projections and patterns")->type_name("GRAPH");
-    show_app->add_option("--svg", show.svg_file, "draw one layer into this file (needs --graph)")->type_name("FILE");
+    add_file(*show_app, "--svg", show.svg_file, "draw one layer into this file (needs --graph)");
     show_app->add_flag("--json", show.json, "report for machines on stdout");
 
     graph_command graph;
@@ -119,15 +141,18 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error code of the write, not the end of the process with files half done
     try {
         int const status = run(argc, argv);
-        if (std::fflush(stdout) != 0) {
-            std::fputs("cantle error 102: stdout: it cannot be written. Remedy: check where the output goes\n", stderr);
-            return 2;
-        }
+        cantle::cli::print("");  // what CLI11 printed
         return status;
     } catch (cantle::error const& e) {
         std::fprintf(stderr, "%s\n", one_line(e.what()).c_str());
+        return 2;
+    } catch (std::bad_alloc const&) {
+        std::fputs("cantle error 503: this command: the memory does not suffice. Remedy: plan on a mesh of fewer axes, let copies share a "
+                   "decision (no --no-clustering), or give the process more memory\n",
+                   stderr);
         return 2;
     } catch (std::exception const& e) {
         std::fprintf(stderr, "cantle: internal fault: %s\n", e.what());

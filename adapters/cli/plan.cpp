@@ -3,6 +3,7 @@
 #include <adapters/cli/commands.hpp>
 #include <adapters/cli/input.hpp>
 #include <adapters/cli/output_files.hpp>
+#include <adapters/cli/standard_output.hpp>
 
 #include <cantle/base/peak_memory.hpp>
 #include <cantle/cost/standard_cost_model.hpp>
@@ -144,8 +145,9 @@ void run(plan_command const& c) {
     auto const machine = find_cluster(c.cluster);
     standard_cost_model const cost(mesh, machine, cost_options_of(c));
     output_files files;
-    if (!c.plan_file.empty()) files.reserve(c.plan_file);
-    if (!c.svg_file.empty()) files.reserve(c.svg_file);
+    files.keep(c.graph);
+    if (c.plan_file) files.reserve("--output", *c.plan_file);
+    if (c.svg_file) files.reserve("--svg", *c.svg_file);
 
     progress_line progress;
     stage_clock clock;
@@ -189,9 +191,9 @@ void run(plan_command const& c) {
     auto const result = plan(graph, mesh, standard_rules(), cost, options, limits, &statistics);
 
     clock.enter("write");
-    if (!c.plan_file.empty()) files.set(c.plan_file, plan_to_json(result, &graph));
-    if (!c.svg_file.empty()) files.set(c.svg_file, layer_svg(result, graph));
-    files.commit();
+    if (c.plan_file) files.set(*c.plan_file, plan_to_json(result, &graph));
+    if (c.svg_file) files.set(*c.svg_file, layer_svg(result, graph));
+    files.prepare();
     clock.leave();
     progress.clear();
 
@@ -205,12 +207,13 @@ void run(plan_command const& c) {
     report.seconds.push_back(clock.stages()[1]);
     report.peak_bytes = peak_memory().count;
     report.options = options_of(c, options, outputs_note);
-    auto const text = c.json ? report_json(report) : report_text(report);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    auto text = c.json ? report_json(report) : report_text(report);
     if (!c.json) {
-        if (!c.plan_file.empty()) std::printf("\nplan written to %s\n", c.plan_file.c_str());
-        if (!c.svg_file.empty()) std::printf("picture written to %s\n", c.svg_file.c_str());
+        if (c.plan_file) text += "\nplan written to " + visible_text(*c.plan_file) + "\n";
+        if (c.svg_file) text += (c.plan_file ? "" : "\n") + ("picture written to " + visible_text(*c.svg_file)) + "\n";
     }
+    print(text);
+    files.commit();
 }
 
 }  // namespace cantle::cli

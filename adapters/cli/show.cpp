@@ -3,6 +3,7 @@
 #include <adapters/cli/commands.hpp>
 #include <adapters/cli/input.hpp>
 #include <adapters/cli/output_files.hpp>
+#include <adapters/cli/standard_output.hpp>
 
 #include <cantle/plan/plan_json.hpp>
 #include <cantle/report/graph_table.hpp>
@@ -10,36 +11,33 @@
 #include <cantle/report/svg.hpp>
 #include <cantle/report/table.hpp>
 
-#include <cstdio>
 #include <optional>
 #include <string>
 
 namespace cantle::cli {
-namespace {
-
-void print(std::string const& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-}  // namespace
 
 void run(show_command const& c) {
-    if (!c.svg_file.empty() && c.graph.empty())
+    if (c.svg_file && c.graph.empty())
         throw error(error_code::bad_option, "--svg", "the picture needs the graph", "add --graph GRAPH");
     output_files files;
-    if (!c.svg_file.empty()) files.reserve(c.svg_file);
+    files.keep(c.plan);
+    if (!c.graph.empty()) files.keep(c.graph);
+    if (c.svg_file) files.reserve("--svg", *c.svg_file);
     auto const plan = read_plan_json(c.plan);
     std::optional<training_graph> graph;
     if (!c.graph.empty()) {
         graph = read_graph(c.graph);
         refuse_foreign(plan, *graph, plan.mesh);
     }
-    if (!c.svg_file.empty()) {
-        files.set(c.svg_file, layer_svg(plan, *graph));
-        files.commit();
+    if (c.svg_file) {
+        files.set(*c.svg_file, layer_svg(plan, *graph));
+        files.prepare();
     }
     run_report report;
     report.plan = &plan;
     report.graph = graph ? &*graph : nullptr;
     print(c.json ? report_json(report) : report_text(report));
+    files.commit();
 }
 
 void run(graph_command const& c) { print(graph_text(read_graph(c.graph))); }

@@ -93,20 +93,19 @@ model make_deepseek(std::string name, sizes config, std::int64_t sequence) {
     return with_tokens(std::move(name), std::move(config), module);
 }
 
-model make_gpt2(std::string name, sizes config, std::int64_t sequence) {
+model make_gpt2(std::string name, sizes config, std::int64_t) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
-    auto const positions = std::max(at("positions"), sequence);
     gpt2 const module(
-        gpt2_config{at("dim"), at("layers"), at("heads"), at("vocab"), positions, static_cast<double>(at("dropout")) / 100.0});
+        gpt2_config{at("dim"), at("layers"), at("heads"), at("vocab"), at("positions"), static_cast<double>(at("dropout")) / 100.0});
     return with_tokens(std::move(name), std::move(config), module);
 }
 
-model make_bert(std::string name, sizes config, std::int64_t sequence) {
+model make_bert(std::string name, sizes config, std::int64_t) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
     bert module(
-        bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), std::max(at("positions"), sequence), at("types")});
+        bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), at("positions"), at("types")});
     auto const vocab = at("vocab"), types = at("types");
     model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
     m.forward = [module](tensors const& in) mutable { return module->forward(in[0], in[1]); };
@@ -221,6 +220,14 @@ model make_model(std::string_view name, sizes const& overrides, std::int64_t seq
         if (value < 1 && !(key == "dropout" && value == 0))
             bad_size(it->info.name, key + " is " + std::to_string(value), "give a size of at least 1");
         size->second = value;
+    }
+    auto const positions = std::find_if(config.begin(), config.end(), [](auto const& s) { return s.first == "positions"; });
+    if (positions != config.end() && positions->second < sequence) {
+        for (auto const& [key, value] : overrides)
+            if (key == "positions")
+                bad_size(it->info.name, "positions is " + std::to_string(value) + ", fewer than the " + std::to_string(sequence) + " of --seq",
+                         "give at least as many, or leave positions out");
+        positions->second = sequence;
     }
     return it->make(it->info.name, std::move(config), sequence);
 }

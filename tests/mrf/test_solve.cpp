@@ -18,8 +18,14 @@ using namespace cantle::mrf::testing;
 
 namespace {
 /// Everything but TRW-S, decoding, descent and fixing switched off.
-solve_options const bare{.max_elimination_entries = 0, .max_elimination_work = 0, .reduce = {.max_table = 0, .max_work = 0}};
-solve_options const no_elimination{.max_elimination_entries = 0, .max_elimination_work = 0};
+solve_options const bare{.max_elimination_entries = 0,
+                         .max_elimination_work = 0,
+                         .max_block_work = 0,
+                         .max_branch_entries = 0,
+                         .reduce = {.max_table = 0, .max_work = 0}};
+solve_options const no_elimination{.max_elimination_entries = 0, .max_elimination_work = 0, .max_block_work = 0, .max_branch_entries = 0};
+/// No elimination of the whole, so that block search and branch and bound must do it.
+solve_options const branching{.max_elimination_entries = 0, .max_elimination_work = 0, .reduce = {.max_table = 0, .max_work = 0}};
 
 void check_result(factor_graph const& g, solve_result const& r, double optimum) {
     CHECK(r.lower_bound <= optimum);
@@ -133,7 +139,8 @@ TEST_CASE("infeasibility that no edge shows is found by exact elimination, and n
     CHECK(r.lower_bound == forbidden);
     CHECK(r.labels.empty());
     auto const without = solve(g, no_elimination);
-    CHECK((without.status == solve_status::sweep_limit || without.status == solve_status::infeasible));
+    CHECK((without.status == solve_status::sweep_limit || without.status == solve_status::stalled ||
+           without.status == solve_status::infeasible));
     CHECK(without.labels.empty());
     CHECK(without.energy == forbidden);
 }
@@ -220,4 +227,130 @@ TEST_CASE("components are solved each on its own") {
     CHECK(r.energy == optimum);
     CHECK(r.lower_bound == optimum);
     CHECK(r.status == solve_status::optimal);
+}
+
+// One label of one variable, or one pair, carries a price that no good labelling pays; it must change nothing. Grid of 3 x 3, four labels.
+TEST_CASE("a finite price that nobody pays neither hides the other costs nor makes a dear labelling optimal") {
+    for (double price : {1e6, 1e12, 1e15, 1e18, 1e30, 1e100, 1e200}) {
+        INFO("price ", price);
+        for (std::uint64_t seed = 0; seed < 6; ++seed) {
+            INFO("seed ", seed);
+            dice d(seed);
+            auto const plain = large_grid(3, 4, costs::real, 0, d);
+            double const optimum = brute_force(plain).energy;
+            auto const best = brute_force(plain).labels;
+            factor_graph g;
+            for (std::uint32_t v = 0; v < plain.variable_count(); ++v) {
+                auto const c = plain.costs(variable_id(v));
+                std::vector<double> unary(c.begin(), c.end());
+                if (v % 2 == 0) unary[(best[v] + 1) % 4] = price;
+                g.add_variable(std::move(unary));
+            }
+            for (auto const& e : plain.edges()) {
+                auto t = plain.table(e.table);
+                if (e.u.value % 3 == 1) t.values[std::size_t{(best[e.u.value] + 2) % 4} * 4 + best[e.v.value]] = price;
+                g.add_edge(e.u, e.v, std::move(t));
+            }
+            auto const r = solve(g);
+            CHECK(r.status == solve_status::optimal);
+            CHECK(r.energy == doctest::Approx(optimum).epsilon(1e-12));
+            CHECK(r.lower_bound <= optimum);
+            CHECK(r.lower_bound >= optimum - 1e-9 * std::abs(optimum));
+            check_result(g, solve(g, bare), optimum);
+        }
+    }
+}
+
+// Prices of several sizes at once: each cap uncovers the next one.
+TEST_CASE("unwanted prices of many magnitudes are taken away one after another") {
+    factor_graph g;
+    std::vector<double> const prices{1e250, 1e200, 1e150, 1e100, 1e50, 1e20};
+    for (double p : prices) g.add_variable({3.25, 1.5, p});
+    for (std::uint32_t v = 0; v + 1 < prices.size(); ++v) g.add_edge(variable_id(v), variable_id(v + 1), {3, 3, {0, 5, 0, 5, 0.125, 0, 0, 0, 0}});
+    auto const r = solve(g);
+    CHECK(r.energy == 6 * 1.5 + 5 * 0.125);
+    CHECK(r.status == solve_status::optimal);
+    CHECK(r.lower_bound > r.energy - 1e-8);
+}
+
+// Two terms of 1e17 that cancel leave 1: below what doubles hold of the terms, so nothing is lost; what the grid hides is part of the gap.
+TEST_CASE("where the grid hides more than a hundred millionth of what is paid, the status is not optimal unless the gap is closed") {
+    factor_graph g;
+    g.add_variable({-1e17, 0});
+    g.add_variable({1e17, 1e17 + 64});
+    g.add_edge(variable_id(0), variable_id(1), {2, 2, {1, 2, 3, 4}});
+    auto const r = solve(g);
+    CHECK(r.lower_bound <= r.energy);
+    if (r.status == solve_status::optimal) CHECK(r.energy - r.lower_bound <= 1e-8 * 2e17);
+}
+
+TEST_CASE("a search that no longer gets on says so, and not that more sweeps would help") {
+    std::size_t stalled = 0;
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = large_grid(7, 8, costs::tied, 0.2, d);
+        auto const r = solve(g, bare);
+        CHECK((r.status == solve_status::sweep_limit) == (r.stats.sweeps >= bare.max_sweeps && r.lower_bound < r.energy));
+        if (r.status != solve_status::stalled) continue;
+        ++stalled;
+        auto more = bare;
+        more.max_sweeps = 2 * bare.max_sweeps;
+        auto const again = solve(g, more);
+        CHECK(again.status == solve_status::stalled);
+        CHECK(again.lower_bound == r.lower_bound);
+        more.max_sweeps = 3;
+        CHECK(solve(g, more).status == solve_status::sweep_limit);
+    }
+    CHECK(stalled > 0);
+}
+
+// Grids with tied costs and forbidden pairs: their bound stalls, see above. What branching says must be what elimination says.
+TEST_CASE("branch and bound closes gaps that sweeps leave, at the optimum that bucket elimination finds") {
+    std::size_t closed = 0;
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = large_grid(5, 6, seed % 3 == 0 ? costs::tied : seed % 3 == 1 ? costs::whole : costs::real, 0.3, d);
+        auto const whole = quantise(g);
+        auto const plan = plan_elimination(whole.graph, 1e9, 1e9);
+        REQUIRE(plan);
+        auto const exact = bucket_elimination(whole.graph, *plan);
+        auto const r = solve(g, branching), without = solve(g, bare);
+        CHECK(r.lower_bound >= without.lower_bound);
+        if (exact.energy == forbidden) {
+            CHECK(r.energy == forbidden);
+            continue;
+        }
+        double const optimum = energy(g, exact.labels);
+        CHECK(r.lower_bound <= optimum);
+        CHECK(r.energy >= optimum - whole.error_bound());
+        if (!without.labels.empty()) CHECK(r.energy <= without.energy + whole.error_bound());
+        if (r.status != solve_status::optimal) continue;
+        CHECK(r.energy <= optimum + whole.error_bound());
+        closed += without.status != solve_status::optimal;
+    }
+    CHECK(closed > 0);
+}
+
+TEST_CASE("block search never makes a labelling worse and gets out of optima of pairs") {
+    std::size_t better = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = quantise(large_grid(5, 5, seed % 2 ? costs::tied : costs::real, 0.1, d)).graph;
+        std::vector<label> labels(g.variable_count(), 0);
+        coordinate_descent(g).run(labels);
+        double const before = energy(g, labels);
+        if (before == forbidden) continue;
+        auto found = labels;
+        bool const changed = block_search(g, 4096).run(found, 1e7);
+        CHECK((energy(g, found) < before) == changed);
+        CHECK((found == labels) == !changed);
+        better += changed;
+        auto again = labels;
+        block_search(g, 4096).run(again, 1e7);
+        CHECK(again == found);
+    }
+    CHECK(better > 5);
 }

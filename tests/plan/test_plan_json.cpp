@@ -14,6 +14,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <vector>
 
 using namespace cantle;
 
@@ -49,17 +50,18 @@ sharding_plan crowded_plan() {
     p.nodes = {{{}, {0}, 0, {}},
                {{0, 1}, {2, 3}, 0.1, {{{collective_kind::all_reduce, 2, 64, 64, 0, reduction::max}, true, 1, 15.000000000000002},
                                       {{collective_kind::all_gather, 3, 64, 2048, 9, reduction::sum}, false, 0, 1e-300}}},
-               {{5}, {5}, -0.0, {}}};
-    p.relays = {{{1, 1}, 3}};
+               {{3}, {5}, -0.0, {}}};
+    p.relays = {{{1, 1}, 5}};
     priced_transition first{{collective_kind::reduce_scatter, {1, 0}, 0, 2, reduction::avg, p.layouts[1]},
                             {collective_kind::reduce_scatter, 3, 4096, 128, 4096, reduction::avg}, 1.0 / 3};
     priced_transition second{{collective_kind::all_gather, {1, 0}, 1, 0, reduction::sum, p.layouts[5]},
-                             {collective_kind::all_gather, 3, 128, 4096, 0, reduction::sum}, 123456789012345680.0};
-    p.paths = {{4, 5, {first, second}, 1e22}};
-    p.moves = {{{1, 1}, tensor_move::none, 0, 0, 0, 0}, {{1, 1}, 0, tensor_move::none, 2, 0, 0}};
-    p.cost = {0.1, 0.2, {0, 1.5, 2.5, 3.5, 4.5, 5.5}, 6.25, 7};
-    p.memory = {std::int64_t{1} << 62, 12345};
-    p.objective = 31.05;
+                             {collective_kind::all_gather, 3, 128, 4096, 0, reduction::sum}, 1e-7};
+    priced_transition back{{collective_kind::slice, {0}, 0, 0, reduction::sum, p.layouts[3]}, {collective_kind::slice, 1, 64, 64, 0, reduction::sum}, 0};
+    p.paths = {{3, 5, {first, second}, 1.0 / 3 + 1e-7}, {5, 3, {back}, 0}};
+    p.moves = {{{1, 1}, tensor_move::none, 0, 0, 0, 0}, {{1, 1}, 0, tensor_move::none, 2, 0, 1}};
+    p.cost = {0.0625, 0.0375, {0, 1e-7, 1.0 / 3, 0, 0, 0}, 15.000000000000002, 7};
+    p.memory = {std::int64_t{1} << 62, std::int64_t{1} << 60};
+    p.objective = p.cost.total();
     p.bound = -1.0;
     p.status = solve_status::sweep_limit;
     p.bounded_problem = "a \"quoted\" problem\nin two lines";
@@ -107,14 +109,14 @@ TEST_CASE("Nothing of a plan is lost in JSON") {
     CHECK(q.nodes[1].inner[1].call.packed_bytes == 9);
     CHECK(q.nodes[1].inner[1].call.axes == 3);
     CHECK(q.relays[0].value == value_ref{1, 1});
-    CHECK(q.relays[0].at == 3);
-    REQUIRE(q.paths.size() == 1);
+    CHECK(q.relays[0].at == 5);
+    REQUIRE(q.paths.size() == 2);
     for (std::size_t i = 0; i < 2; ++i) {
         CHECK(q.paths[0].steps[i].step == p.paths[0].steps[i].step);
         CHECK(q.paths[0].steps[i].call.bytes_before == p.paths[0].steps[i].call.bytes_before);
         CHECK(std::bit_cast<std::uint64_t>(q.paths[0].steps[i].cost) == std::bit_cast<std::uint64_t>(p.paths[0].steps[i].cost));
     }
-    CHECK(q.paths[0].cost == 1e22);
+    CHECK(q.paths[0].cost == p.paths[0].cost);
     CHECK(q.moves[0].to_relay == 0);
     CHECK(q.moves[1].from_relay == 0);
     CHECK(q.moves[1].to_relay == tensor_move::none);
@@ -170,7 +172,7 @@ TEST_CASE("Every wrong field is named with its row") {
         {"no axes", [](json& j) { j["paths"][0]["steps"][0]["axes"] = json::array(); }},
         {"unknown kind", [](json& j) { j["paths"][0]["steps"][0]["kind"] = "broadcast"; }},
         {"path that ends elsewhere", [](json& j) { j["paths"][0]["to"] = 0; }},
-        {"path out of range", [](json& j) { j["moves"][0]["path"] = 1; }},
+        {"path out of range", [](json& j) { j["moves"][0]["path"] = 2; }},
         {"relay out of range", [](json& j) { j["moves"][0]["to_relay"] = 1; }},
         {"relay and user", [](json& j) { j["moves"][0]["user"] = 1; }},
         {"user out of range", [](json& j) { j["moves"][1]["user"] = 3; }},
@@ -250,4 +252,79 @@ TEST_CASE("A plan refuses another graph or mesh and says what differs") {
     CHECK(
         message(shorter, mesh).find("it places " + std::to_string(g.size()) + " vertices, the graph has " + std::to_string(g.size() - 1)) !=
         std::string::npos);
+}
+
+// Each damage leaves a plan whose fields are all of the right form; only together they are wrong. The message names the field.
+TEST_CASE("A plan that contradicts itself is refused, with the field named") {
+    auto const good = nlohmann::ordered_json::parse(plan_to_json(crowded_plan()));
+    using json = nlohmann::ordered_json;
+    auto const with_gap = [](json& j) {
+        double const objective = j["objective"], bound = j["bound"];
+        j["gap"] = objective > 0 ? (objective - bound) / objective : 0.0;
+    };
+    struct damage {
+        char const* field;
+        std::function<void(json&)> make;
+    };
+    for (auto const& [field, make] : std::vector<damage>{
+             {"'bound' is 30, above", [](json& j) { j["bound"] = 30.0; }},
+             {"'memory.parameters_local' is 5, which is no share of", [](json& j) { j["memory"]["parameters_local"] = 5; }},
+             {"'objective' is 21", [](json& j) { j["objective"] = 21.0; }},
+             {"'objective'", [](json& j) { j["cost"]["tie_break"] = 8.0; }},
+             {"'cost.forward_compute + cost.backward_compute'", [](json& j) { j["nodes"][1]["compute"] = 0.2; }},
+             {"'cost.inner'", [](json& j) { j["nodes"][1]["inner"][0]["cost"] = 14.0; }},
+             {"row 0 of paths: field 'cost'", [](json& j) { j["paths"][0]["steps"][0]["cost"] = 0.5; }},
+             {"'cost.all_gather'",
+              [](json& j) {
+                  j["cost"]["all_gather"] = 1.0;
+                  j["cost"]["tie_break"] = 6.0 + 1e-7;
+              }},
+             {"row 0 of moves: field 'path' begins at", [](json& j) { j["nodes"][1]["out"][1] = 0; }},
+             {"row 1 of moves: field 'path' ends at", [](json& j) { j["nodes"][2]["in"][0] = 0; }},
+             {"row 0 of moves: field 'path'", [](json& j) { j["moves"][0]["path"] = 1; }},
+             {"row 0 of moves: field 'to_relay' is a relay of another value", [](json& j) { j["relays"][0]["value"][1] = 0; }}}) {
+        CAPTURE(field);
+        auto bad = good;
+        make(bad);
+        with_gap(bad);
+        try {
+            plan_from_json(bad.dump(), "bad.json");
+            FAIL_CHECK("the plan was taken");
+        } catch (error const& e) {
+            CHECK(e.number() == 105);
+            CHECK_MESSAGE(std::string(e.what()).find(field) != std::string::npos, e.what());
+        }
+    }
+}
+
+TEST_CASE("A plan that contradicts its graph is refused, with the field named") {
+    auto const g = mlp();
+    for (auto const* sizes : {"8", "4x8", "2x2x2"}) {
+        auto const m = device_mesh::parse(sizes);
+        auto const good = plan_of(g, m);
+        CHECK_NOTHROW(refuse_foreign(good, g, m));
+        REQUIRE_FALSE(good.moves.empty());
+        auto const message = [&](sharding_plan const& p) {
+            try {
+                refuse_foreign(p, g, m);
+            } catch (error const& e) {
+                CHECK(e.number() == 105);
+                return std::string(e.what());
+            }
+            return std::string();
+        };
+        auto p = good;
+        p.memory.parameters_local += 1;
+        CHECK(message(p).find("memory.parameters_local") != std::string::npos);
+        p = good;
+        p.memory.parameters_global = 0;
+        CHECK(message(p).find("memory.parameters_global") != std::string::npos);
+        p = good;
+        while (p.moves.back().to_relay != tensor_move::none) p.moves.pop_back();
+        p.moves.pop_back();
+        CHECK(message(p).find("where no move brings it") != std::string::npos);
+        p = good;
+        p.moves.push_back(p.moves.back());
+        CHECK(message(p).find("by an earlier move already") != std::string::npos);
+    }
 }

@@ -268,3 +268,41 @@ TEST_CASE("The summary of a graph counts roles, ops by phase, and modules") {
     CHECK(contains(text, "aten::linear                      6         0"));
     CHECK(contains(text, "layers.*"));
 }
+
+TEST_CASE("Names that hold control characters cannot steer a terminal or break a line") {
+    CHECK(visible_text("plain größe") == "plain größe");
+    CHECK(visible_text("a\x1b[2Jb\nc\td\r\x7f") == "a\\x1b[2Jb\\nc\\td\\x0d\\x7f");
+    CHECK(visible_text("\xc2\x9b" "2J") == "\\x9b2J");  // U+009B, what ESC [ is in one character
+    auto g = residual_mlp(1, 512);
+    g.origin.model = "evil\x1b]0;owned\x07\nmodel";
+    g.origin.recipe = "\x1b[31m";
+    for (auto& n : g.nodes) {
+        n.name = n.name + "\x1b[1m";
+        if (!n.module_path.empty()) n.module_path += "\x1b[2m\nmore";
+    }
+    auto const p = plan_of(g);
+    auto r = report_of(p, g);
+    r.options = {{"option\x1b[3m", "value\n", false}};
+    for (auto const& text : {report_text(r), graph_text(g)}) {
+        for (char c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+        CHECK(contains(text, "evil\\x1b]0;owned\\x07\\nmodel"));
+    }
+}
+
+TEST_CASE("Every status of a solver has words of its own in the report") {
+    auto const g = residual_mlp(1, 512);
+    auto p = plan_of(g);
+    std::vector<std::string> seen;
+    for (auto s : all_solve_statuses) {
+        p.status = s;
+        auto const text = report_text(report_of(p, g));
+        auto const at = text.find("status " + std::string(to_string(s)) + ": ");
+        REQUIRE(at != std::string::npos);
+        auto const words = text.substr(text.find(": ", at) + 2, text.find('\n', at) - text.find(": ", at) - 2);
+        CHECK(words.size() > 10);
+        for (auto const& w : seen) CHECK(w != words);
+        seen.push_back(words);
+    }
+    p.status = solve_status::stalled;
+    CHECK(contains(report_text(report_of(p, g)), "more sweeps do not help"));
+}

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import stat
 import subprocess
 import sys
@@ -175,6 +176,90 @@ class BadInput(CliTest):
         self.assertEqual(result.returncode, 2)
         self.assertEqual((self.path / "plan.json").read_text(), "old")
 
+    def test_an_output_that_cannot_take_its_text_leaves_no_other(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full here")
+        (self.path / "old.json").write_text("old")
+        plan = ["plan", self.graph, "--mesh", "4x8"]
+        self.refused(102, ["/dev/full"], *plan, "-o", "plan.json", "--svg", "/dev/full")
+        self.refused(102, ["/dev/full"], *plan, "-o", "/dev/full", "--svg", "plan.svg")
+        before = sorted(self.path.rglob("*"))
+        for arguments in (["-o", "plan.json", "--svg", "plan.svg"], ["-o", "old.json"], ["--json", "-o", "plan.json"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, *map(str, plan), *arguments], cwd=self.path, stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=120)
+                self.assertEqual(result.returncode, 2)
+                self.assertTrue(result.stderr.startswith("cantle error 102: stdout: "), result.stderr)
+                self.assertEqual(sorted(self.path.rglob("*")), before)
+                self.assertEqual((self.path / "old.json").read_text(), "old")
+
+    def test_what_a_command_reads_is_not_written_over(self):
+        text = self.graph.read_bytes()
+        (self.path / "link").symlink_to("graph.json")
+        os.link(self.graph, self.path / "second")
+        for name in ("graph.json", "./graph.json", "link", "second"):
+            self.refused(701, ["--output", "reads it"], "plan", self.graph, "--mesh", "4x8", "-o", name)
+            self.refused(701, ["--svg", "reads it"], "plan", "link", "--mesh", "4x8", "--svg", name)
+        self.done("plan", self.graph, "--mesh", "4x8", "-o", "plan.json")
+        self.refused(701, ["--svg", "reads it"], "show", "plan.json", "--graph", "graph.json", "--svg", "plan.json")
+        self.refused(701, ["--svg", "reads it"], "show", "plan.json", "--graph", "graph.json", "--svg", "link")
+        self.assertEqual(self.graph.read_bytes(), text)
+
+    def test_names_of_outputs_that_are_none(self):
+        plan = ["plan", self.graph, "--mesh", "4x8"]
+        for option in ("-o", "--svg"):
+            self.refused(701, ["''", "empty"], *plan, option, "")
+            self.refused(701, ["'-'", "/dev/stdout"], *plan, option, "-")
+        self.refused(102, ["'/proc/foo'"], *plan, "-o", "/proc/foo")
+
+    def test_a_link_to_a_file_that_is_not_there_yet_stays_a_link(self):
+        (self.path / "link").symlink_to("behind.json")
+        self.refused(701, ["two outputs"], "plan", self.graph, "--mesh", "4x8", "-o", "link", "--svg", "behind.json")
+        self.done("plan", self.graph, "--mesh", "4x8", "-o", "link")
+        self.assertTrue((self.path / "link").is_symlink())
+        self.assertEqual(json.loads((self.path / "behind.json").read_text())["format"], "cantle-plan")
+        (self.path / "a").symlink_to("b")
+        (self.path / "b").symlink_to("a")
+        self.refused(102, ["circle"], "plan", self.graph, "--mesh", "4x8", "-o", "a")
+
+    def test_a_number_beyond_64_bits_is_not_clamped(self):
+        self.refused_plan(701, ["--max-sweeps", "99999999999999999999"], self.graph, "--mesh", "4x8", "--max-sweeps", "99999999999999999999")
+
+    def test_too_little_memory_is_an_error_with_a_number(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))
+
+        graph = small_graph()
+        for node in graph["nodes"]:
+            node["out"] = [out.replace("512", "4096").replace("32,", "4096,").replace("64,", "4096,") for out in node["out"]]
+        for op in graph["ops"]:
+            op["args"] = [[name, [4096, 4096, 4096] if name == "size" else value] for name, value in op.get("args", [])]
+        self.graph.write_text(json.dumps(graph))
+        self.refused(503, ["memory"], "plan", self.graph, "--mesh", "2x2x2x2x2x2x2", "-o", "plan.json", preexec_fn=limit)
+
+    def test_a_plan_that_contradicts_itself_is_refused(self):
+        self.done("plan", self.graph, "--mesh", "4x8", "-o", "plan.json")
+        plan = json.loads((self.path / "plan.json").read_text())
+        for field, value in (("bound", 2 * plan["objective"]), ("objective", 3 * plan["objective"])):
+            bad = {**plan, field: value}
+            bad["gap"] = (bad["objective"] - bad["bound"]) / bad["objective"]
+            (self.path / "bad.json").write_text(json.dumps(bad))
+            self.refused(105, [f"'{field}'"], "show", "bad.json")
+        (self.path / "bad.json").write_text(json.dumps({**plan, "moves": plan["moves"][:-1]}))
+        self.refused(105, ["'cost."], "show", "bad.json")
+
+    def test_names_in_errors_and_reports_cannot_steer_the_terminal(self):
+        graph = small_graph()
+        graph["origin"]["model"] = "evil\x1b[2J"
+        self.graph.write_text(json.dumps(graph))
+        for command in (["graph", self.graph], ["plan", self.graph, "--mesh", "8"]):
+            text = self.done(*command)
+            self.assertNotIn("\x1b", text)
+            self.assertIn("evil\\x1b[2J", text)
+        result = self.cantle("show", "no\x1b[2Jfile")
+        self.assertEqual(result.returncode, 2)
+        self.assertNotIn("\x1b", result.stderr)
+
     def test_a_foreign_graph_is_refused(self):
         self.done("plan", self.graph, "--mesh", "4x8", "-o", "plan.json")
         graph = small_graph()
@@ -282,6 +367,15 @@ class Results(CliTest):
         environment = {**os.environ, "CANTLE_LIBTORCH_PROGRAM": str(program)}
         result = self.cantle("capture", "mlp", "--set", "dim=8 9", "-o", "g.json", env=environment)
         self.assertEqual((result.returncode, result.stdout), (3, "capture mlp --set dim=8 9 -o g.json\n"))
+
+    def test_a_reader_that_leaves_early_is_no_fault(self):
+        read, write = os.pipe()
+        os.close(read)
+        result = subprocess.run([PROGRAM, "plan", str(self.graph), "--mesh", "4x8", "-o", "plan.json"], cwd=self.path, stdout=write,
+                                stderr=subprocess.PIPE, text=True, timeout=120)
+        os.close(write)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(sorted(p.name for p in self.path.iterdir()), ["graph.json", "plan.json"])
 
     def test_a_full_disk_leaves_nothing(self):
         if not os.path.exists("/dev/full"):

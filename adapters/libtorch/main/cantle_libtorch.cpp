@@ -9,6 +9,7 @@
 #include <cantle/graph/graph_json.hpp>
 #include <cantle/graph/mixed_precision.hpp>
 #include <cantle/graph/validate.hpp>
+#include <cantle/report/figures.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -16,8 +17,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -40,6 +43,29 @@ std::pair<std::string, std::int64_t> parse_size(std::string const& text) {
     return {text.substr(0, equals), value};
 }
 
+/// LibTorch counts elements in 64 bits and multiplies several sizes; beyond this they are no model's.
+void check_size(std::string const& subject, std::int64_t value) {
+    constexpr std::int64_t most = std::int64_t{1} << 31;
+    if (value > most) throw error(error_code::bad_option, subject, "it is above " + std::to_string(most), "give a smaller number");
+}
+
+void check_path(std::string const& path) {
+    if (path.empty()) throw error(error_code::bad_option, "--output ''", "the file name is empty", "name the file to write");
+    if (path == "-")
+        throw error(error_code::bad_option, "--output '-'", "'-' stands for standard input only",
+                    "write /dev/stdout for standard output, or ./- for a file of that name");
+}
+
+/// CLI11 takes a number beyond 64 bits for the largest that fits.
+std::string fits_64_bits(std::string const& text) {
+    std::int64_t value = 0;
+    auto const end = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end.ec == std::errc::result_out_of_range ? text + " is beyond 64 bits" : "";
+}
+
+/// The first line of what LibTorch says, which may go on with a backtrace, without what could steer a terminal.
+std::string first_line(std::string_view text) { return cantle::visible_text(text.substr(0, text.find('\n'))); }
+
 struct capture_options {
     cantle::libtorch::model_request request;
     std::vector<std::string> sizes;
@@ -51,7 +77,13 @@ void run_capture(capture_options const& options) {
     using clock = std::chrono::steady_clock;
     auto const seconds = [](clock::duration d) { return std::chrono::duration<double>(d).count(); };
     auto request = options.request;
-    for (auto const& s : options.sizes) request.overrides.push_back(parse_size(s));
+    check_size("--batch " + std::to_string(request.batch), request.batch);
+    check_size("--seq " + std::to_string(request.sequence), request.sequence);
+    for (auto const& s : options.sizes) {
+        request.overrides.push_back(parse_size(s));
+        check_size("--set " + s, request.overrides.back().second);
+    }
+    check_path(options.path);
     auto const start = clock::now();
     auto graph = cantle::libtorch::capture_model(request);
     auto const captured = clock::now();
@@ -61,9 +93,11 @@ void run_capture(capture_options const& options) {
     cantle::validate(graph);
     auto const canonical = clock::now();
     cantle::write_graph_json(graph, options.path);
-    std::fprintf(stderr, "captured %s: %zu nodes in %.3f s, canonical form %zu nodes in %.3f s, written to %s in %.3f s\n",
-                 request.model.c_str(), captured_nodes, seconds(captured - start), graph.size(), seconds(canonical - captured),
-                 options.path.c_str(), seconds(clock::now() - canonical));
+    // What was done to the graph after capture: with --raw its precision at most.
+    char const* const form = !options.raw ? "canonical form" : request.precision == "bf16" ? "mixed precision" : "as captured";
+    std::fprintf(stderr, "captured %s: %zu nodes in %.3f s, %s %zu nodes in %.3f s, written to %s in %.3f s\n", request.model.c_str(),
+                 captured_nodes, seconds(captured - start), form, graph.size(), seconds(canonical - captured),
+                 cantle::visible_text(options.path).c_str(), seconds(clock::now() - canonical));
 }
 
 void print_models() {
@@ -80,8 +114,12 @@ int run(int argc, char** argv) {
     capture_options options;
     auto* const capture = app.add_subcommand("capture", "Capture an example model's joint forward-backward graph as JSON");
     capture->add_option("model", options.request.model, "Name of the model (see: cantle-libtorch models)")->required();
-    capture->add_option("--batch", options.request.batch, "Samples in the global batch")->required();
-    capture->add_option("--seq", options.request.sequence, "Tokens in a sequence")->required();
+    capture->add_option("--batch", options.request.batch, "Samples in the global batch")
+        ->required()
+        ->check(CLI::Validator(fits_64_bits, "", ""));
+    capture->add_option("--seq", options.request.sequence, "Tokens in a sequence")
+        ->required()
+        ->check(CLI::Validator(fits_64_bits, "", ""));
     capture->add_option("--recipe", options.request.recipe, "train: loss and gradients; table3: ends at the logits, with a tangent")
         ->capture_default_str();
     capture->add_option("--precision", options.request.precision, "bf16: fp32 parameters, bf16 compute, fp32 gradients; fp32")
@@ -116,9 +154,16 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (error const& e) {
-        std::fprintf(stderr, "%s\n", e.what());
+        std::string line(e.what());
+        for (auto& c : line)
+            if (c == '\n' || c == '\r') c = ' ';
+        std::fprintf(stderr, "%s\n", cantle::visible_text(line).c_str());
+    } catch (std::bad_alloc const&) {
+        std::fputs("cantle error 503: capture: the memory does not suffice. Remedy: capture fewer layers or smaller sizes\n", stderr);
     } catch (std::exception const& e) {
-        std::fprintf(stderr, "cantle error %d: capture: %s\n", static_cast<int>(error_code::capture_failed), e.what());
+        auto const line = error(error_code::capture_failed, "capture", first_line(e.what()),
+                                "check --batch, --seq and --set: LibTorch refuses what these sizes give");
+        std::fprintf(stderr, "%s\n", line.what());
     }
     return 2;
 }

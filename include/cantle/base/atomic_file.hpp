@@ -33,6 +33,42 @@ inline int write_and_close(std::FILE* file, std::string_view text) {
     bool const closed = std::fclose(file) == 0;
     return code ? code : (closed ? 0 : (errno ? errno : EIO));
 }
+
+/// Where links lead, also where the last one leads to a file that is not there yet.
+inline std::filesystem::path final_target(std::filesystem::path const& path) {
+    namespace fs = std::filesystem;
+    auto target = path;
+    std::error_code ec;
+    for (int links = 0; fs::is_symlink(fs::symlink_status(target, ec)); ++links) {
+        if (links == 40) file_write_error(path, "it is a link that leads in a circle");
+        auto const next = fs::read_symlink(target, ec);
+        if (ec) file_write_error(path, ec.message());
+        target = next.is_absolute() ? next : target.parent_path() / next;
+    }
+    return target;
+}
+
+/// Writes a new temporary file in the folder of `target`, with the rights of `target` where that exists, and returns its path. Errors name
+/// `path`, the file as the caller knows it; nothing is left behind then.
+inline std::filesystem::path write_beside(std::filesystem::path const& path, std::filesystem::path const& target, std::string_view text) {
+    namespace fs = std::filesystem;
+    std::FILE* file = nullptr;
+    fs::path temporary;
+    for (int attempt = 0; !file && attempt < 1000; ++attempt) {  // "x": never a file that someone else is writing
+        temporary = target.parent_path() / ("." + target.filename().string() + ".tmp" + std::to_string(attempt));
+        errno = 0;
+        file = std::fopen(temporary.string().c_str(), "wbx");
+        if (!file && errno != EEXIST) file_write_error(path, errno_text(errno));
+    }
+    if (!file) file_write_error(path, "too many temporary files of that name");
+    std::error_code ec;
+    if (int const code = write_and_close(file, text)) {
+        fs::remove(temporary, ec);
+        file_write_error(path, errno_text(code));
+    }
+    if (auto const old = fs::status(target, ec); fs::exists(old)) fs::permissions(temporary, old.permissions(), ec);  // best effort
+    return temporary;
+}
 }  // namespace detail
 
 /// The whole content of a file (or pipe). Errors: file_not_found (101) where it does not exist, is a folder or cannot be read.
@@ -70,30 +106,13 @@ inline void write_file_atomically(std::filesystem::path const& path, std::string
         if (int const code = detail::write_and_close(file, text)) detail::file_write_error(path, detail::errno_text(code));
         return;
     }
-    auto target = path;
-    if (fs::is_symlink(fs::symlink_status(path, ec))) {
-        target = fs::weakly_canonical(path, ec);
-        if (ec) detail::file_write_error(path, ec.message());
-    }
-    std::FILE* file = nullptr;
-    fs::path temporary;
-    for (int attempt = 0; !file && attempt < 1000; ++attempt) {  // "x": never a file that someone else is writing
-        temporary = target.parent_path() / ("." + target.filename().string() + ".tmp" + std::to_string(attempt));
-        errno = 0;
-        file = std::fopen(temporary.string().c_str(), "wbx");
-        if (!file && errno != EEXIST) detail::file_write_error(path, detail::errno_text(errno));
-    }
-    if (!file) detail::file_write_error(path, "too many temporary files of that name");
-    int const code = detail::write_and_close(file, text);
-    if (code == 0) {
-        if (fs::exists(status)) fs::permissions(temporary, status.permissions(), ec);  // best effort: keep the old file's rights
-        ec.clear();
-        fs::rename(temporary, target, ec);
-        if (!ec) return;
-    }
+    auto const target = detail::final_target(path);
+    auto const temporary = detail::write_beside(path, target, text);
+    fs::rename(temporary, target, ec);
+    if (!ec) return;
     std::error_code ignored;
     fs::remove(temporary, ignored);
-    detail::file_write_error(path, code ? detail::errno_text(code) : ec.message());
+    detail::file_write_error(path, ec.message());
 }
 
 }  // namespace cantle

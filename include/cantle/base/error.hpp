@@ -36,6 +36,7 @@ enum class error_code : int {
     // 5xx: constraints and solving
     unsatisfiable_constraint = 501, ///< no strategy satisfies a constraint
     unknown_tensor = 502,       ///< a constraint names a tensor that the graph does not have
+    out_of_memory = 503,        ///< the memory of the machine, or the limit set for the process, does not suffice
     // 6xx: capture
     data_dependent = 601,       ///< the model reads a value (.item()) or has data-dependent shapes
     no_shape_function = 602,    ///< an op has neither a Meta kernel nor a shape function

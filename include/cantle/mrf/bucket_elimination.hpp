@@ -36,10 +36,9 @@ struct elimination_plan {
 
 namespace detail {
 
-/// Greedy order by fill or by table size; nothing when work or entries exceed a limit.
-inline std::optional<elimination_plan> greedy_order(factor_graph const& g, bool by_fill, double max_entries, double max_work) {
-    auto const n = static_cast<std::uint32_t>(g.variable_count());
-    std::vector<std::vector<std::uint32_t>> near(n);
+/// The neighbours of every variable, each once, in increasing order.
+inline std::vector<std::vector<std::uint32_t>> neighbours(factor_graph const& g) {
+    std::vector<std::vector<std::uint32_t>> near(g.variable_count());
     for (auto const& e : g.edges()) {
         near[e.u.value].push_back(e.v.value);
         near[e.v.value].push_back(e.u.value);
@@ -48,9 +47,16 @@ inline std::optional<elimination_plan> greedy_order(factor_graph const& g, bool 
         std::sort(list.begin(), list.end());
         list.erase(std::unique(list.begin(), list.end()), list.end());
     }
+    return near;
+}
+
+/// Greedy order by fill or by table size, from neighbours and label counts; nothing when work or entries exceed a limit.
+inline std::optional<elimination_plan> greedy_order(std::vector<std::vector<std::uint32_t>> near, std::span<double const> counts,
+                                                    bool by_fill, double max_entries, double max_work) {
+    auto const n = static_cast<std::uint32_t>(near.size());
     auto const size = [&](std::uint32_t v) {
         double s = 1;
-        for (auto w : near[v]) s *= g.label_count(variable_id(w));
+        for (auto w : near[v]) s *= counts[w];
         return s;
     };
     auto const score = [&](std::uint32_t v) {
@@ -70,7 +76,7 @@ inline std::optional<elimination_plan> greedy_order(factor_graph const& g, bool 
         queue.erase(queue.begin());
         double const table = size(v);
         plan.entries += table;
-        plan.work += table * g.label_count(variable_id(v));
+        plan.work += table * counts[v];
         plan.width = std::max(plan.width, near[v].size());
         if (plan.entries > max_entries || plan.work > max_work) return std::nullopt;
         plan.order.push_back(v);
@@ -96,8 +102,11 @@ inline std::optional<elimination_plan> greedy_order(factor_graph const& g, bool 
 
 /// The cheaper of two greedy orders, or nothing when both exceed the limits (entries of 8 bytes; work in label tuples).
 inline std::optional<elimination_plan> plan_elimination(factor_graph const& g, double max_entries, double max_work) {
-    auto by_size = detail::greedy_order(g, false, max_entries, max_work);
-    auto by_fill = detail::greedy_order(g, true, max_entries, by_size ? by_size->work : max_work);
+    std::vector<double> counts;
+    for (std::uint32_t v = 0; v < g.variable_count(); ++v) counts.push_back(g.label_count(variable_id(v)));
+    auto const near = detail::neighbours(g);
+    auto by_size = detail::greedy_order(near, counts, false, max_entries, max_work);
+    auto by_fill = detail::greedy_order(near, counts, true, max_entries, by_size ? by_size->work : max_work);
     return by_fill && (!by_size || by_fill->work < by_size->work) ? by_fill : by_size;
 }
 

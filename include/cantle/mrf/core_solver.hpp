@@ -4,9 +4,13 @@
 // Idea: a search for something better than the best labelling known. TRW-S lifts the bound and decodes labellings; labels whose bound
 // reaches the best energy are in no better labelling and go; the messages are folded into the costs (an exact reparametrisation, so
 // nothing of the dual is lost), the smaller graph is reduced again, and so on. As soon as exact elimination is cheaper than what was
-// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal.
+// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal. Where the bound stops
+// rising and elimination is too dear: block search (block_search.hpp) for a better labelling, with which sweeps go on, and at last branch and
+// bound: one search of this kind per label of a hub (branching.hpp), each for labellings better than the best known.
 // Invariant: the optimum is at least min(best(), offset of the level + any bound of the level's graph), in whole numbers.
 #include <cantle/base/control.hpp>
+#include <cantle/mrf/block_search.hpp>
+#include <cantle/mrf/branching.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
 #include <cantle/mrf/coordinate_descent.hpp>
 #include <cantle/mrf/factor_graph.hpp>
@@ -32,6 +36,8 @@ struct solve_options {
     std::size_t max_sweeps = 2000;    ///< forward and backward passes over one component
     double max_elimination_entries = 16777216.0;   ///< entries (8 bytes) that exact elimination may hold, 2^24 = 128 MiB
     double max_elimination_work = 1073741824.0;    ///< label tuples that it may visit, 2^30: a few seconds
+    double max_block_work = 268435456.0;     ///< label tuples of the block search where sweeps stall, 2^28: a third of a second; 0: none
+    double max_branch_entries = 2147483648.0;  ///< table entries of branch and bound after that, 2^31: some seconds; 0: none
     reduce_options reduce = {};
 };
 
@@ -41,7 +47,12 @@ class core_solver {
 public:
     /// `outside`: a lower bound of the energy outside g, for relative gaps; `unit` of the grid, for progress. Keeps references.
     core_solver(factor_graph const& g, solve_options const& options, control const& limits, double outside, double unit)
-        : g_(g), options_(options), limits_(limits), outside_(outside), unit_(unit) {}
+        : g_(g), options_(options), limits_(limits), outside_(outside), unit_(unit), branch_left_(options.max_branch_entries) {}
+
+    /// Of a branch: looks for labellings below `upper` only, and visits at most `entries` table entries.
+    core_solver(factor_graph const& g, solve_options const& options, control const& limits, double outside, double unit, double upper,
+                double entries, int depth)
+        : g_(g), options_(options), limits_(limits), outside_(outside), unit_(unit), best_(upper), branch_left_(entries), depth_(depth) {}
 
     void run() {
         factor_graph const* now = &g_;
@@ -62,9 +73,14 @@ public:
     std::size_t sweeps() const { return sweeps_; }
     bool eliminated() const { return eliminated_; }
     bool stopped() const { return stopped_; }
+    double spent() const { return spent_; }                      ///< table entries and label tuples visited
+    bool out_of_sweeps() const { return out_of_sweeps_ && lower() < best_; }  ///< with more sweeps the search would go on
 
 private:
     static constexpr double cheap_work = 262144.0;  // label tuples: well under a millisecond
+    static constexpr double block_works[] = {1048576.0, 16777216.0};  // label tuples of one block, 2^20 and 2^24: 1 and 20 ms
+    static constexpr double most_branch_work = 134217728.0;            // label tuples of one elimination in a branch, 2^27
+    static constexpr int deepest = 4;
     struct level {
         std::vector<std::vector<label>> kept;  // labels of the graph above that are still in
         reduction reduced;
@@ -75,9 +91,12 @@ private:
     double outside_, unit_;
     std::deque<level> levels_;
     std::vector<label> labels_;
-    double best_ = forbidden, lower_ = -forbidden, offset_ = 0, spent_ = 0;
+    std::vector<label> level_labels_;  // the best of the present level's graph, which need not be the best of all
+    double level_best_ = forbidden;
+    double best_ = forbidden, lower_ = -forbidden, offset_ = 0, spent_ = 0, branch_left_;
+    int depth_ = 0;
     std::size_t sweeps_ = 0;
-    bool eliminated_ = false, stopped_ = false;
+    bool eliminated_ = false, stopped_ = false, out_of_sweeps_ = false;
 
     bool closed() const {
         if (lower_ >= best_) return true;
@@ -97,10 +116,25 @@ private:
         labels_ = std::move(labels);
     }
 
+    /// Where sweeps get no further: block search from the best labelling of this level's graph. True when it found a better one.
+    bool search_blocks(factor_graph const& g) {
+        if (level_best_ == forbidden) return false;
+        auto labels = level_labels_;
+        bool improved = false;
+        for (double work : block_works) improved |= block_search(g, work).run(labels, options_.max_block_work);
+        if (!improved) return false;
+        level_labels_ = labels;
+        level_best_ = plain_energy(g, labels);
+        bool const better = offset_ + level_best_ < best_;
+        offer(std::move(labels), offset_ + level_best_);
+        return better;
+    }
+
     bool eliminate(factor_graph const& g, double work) {
         auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
         if (!plan) return false;
         auto exact = bucket_elimination(g, *plan);
+        spent_ += plan->work;
         eliminated_ = true;
         offer(std::move(exact.labels), offset_ + exact.energy);
         lower_ = best_;
@@ -116,6 +150,7 @@ private:
 
     /// Sweeps over g until solved, out of limits (returns nullptr) or much smaller: then the graph to go on with.
     factor_graph const* sweep(factor_graph const& g) {
+        level_best_ = forbidden;
         trws messages(g);
         coordinate_descent descent(g);
         std::vector<label> trial, last;
@@ -125,16 +160,26 @@ private:
             last.assign(messages.labels().begin(), messages.labels().end());
             trial = last;
             descent.single_moves(trial);
-            if (!(offset_ + plain_energy(g, trial) < best_)) return;
-            descent.run(trial);
-            offer(trial, offset_ + plain_energy(g, trial));
+            double e = plain_energy(g, trial);
+            if (offset_ + e < best_) {
+                descent.run(trial);
+                e = plain_energy(g, trial);
+            }
+            if (e < level_best_) {
+                level_best_ = e;
+                level_labels_ = trial;
+            }
+            offer(trial, offset_ + e);
         };
         double const most = levels_.empty() ? magnitude(g) : forbidden;  // a level without anything better proves nothing
         double const pass_work = static_cast<double>(messages.work());
         double bound_then = lower_, best_then = best_;
         bool in_range = true;
         for (std::size_t i = 1; !closed() && in_range; ++i) {
-            if (sweeps_ >= options_.max_sweeps) break;
+            if (sweeps_ >= options_.max_sweeps) {
+                out_of_sweeps_ = true;
+                break;
+            }
             if (sweeps_ > 0 && limits_.expired()) {  // one sweep at least: a whole result
                 stopped_ = true;
                 return nullptr;
@@ -147,14 +192,16 @@ private:
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
             raise(offset_ + messages.bound());
-            limits_.report({"trws", sweeps_, options_.max_sweeps, (outside_ + best_) * unit_, (outside_ + lower()) * unit_});
+            if (depth_ > 0) limits_.report({"branches", sweeps_, 0, 0, 0});
+            else limits_.report({"trws", sweeps_, options_.max_sweeps, (outside_ + best_) * unit_, (outside_ + lower()) * unit_});
             if (closed()) return nullptr;
             double const left = work_left(g, messages, out);
             if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out);
-            if (i % 100 == 0) {
+            if (depth_ > 0 && spent_ > branch_left_) return nullptr;
+            if (i % (depth_ > 0 ? 20 : 100) == 0) {
                 bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
                 if (creeping && left < pass_work) return take_out(g, messages, out);  // new reductions may get it going again
-                if (creeping) break;
+                if (creeping && (can_finish(g, messages, out) || depth_ > 0 || !search_blocks(g))) break;
                 bound_then = lower_;
                 best_then = best_;
             }
@@ -169,11 +216,61 @@ private:
         auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out);
         if (!rest) return;
         if (rest->variable_count() > 0) {
-            eliminate(*rest, options_.max_elimination_work);
+            if (!eliminate(*rest, options_.max_elimination_work) && best_ != forbidden && !out_of_sweeps_) branch(*rest);
         } else {
             offer({}, offset_);
             lower_ = best_;
         }
+    }
+
+    /// Branch and bound: one search per label of a hub, most promising label first. Raises the bound to the least of theirs.
+    void branch(factor_graph const& g) {
+        if (depth_ >= deepest || g.variable_count() < 2) return;
+        auto const at = branching_variable(g);
+        auto const costs = g.costs(variable_id(at));
+        std::vector<label> order(costs.size());
+        for (label j = 0; j < order.size(); ++j) order[j] = j;
+        std::stable_sort(order.begin(), order.end(), [&](label a, label b) { return costs[a] < costs[b]; });
+        std::vector<std::vector<label>> kept(g.variable_count());
+        for (std::uint32_t v = 0; v < kept.size(); ++v)
+            for (label j = 0; j < g.label_count(variable_id(v)); ++j) kept[v].push_back(j);
+        double least = forbidden, left = branch_left_ - (depth_ > 0 ? spent_ : 0);
+        for (label j : order) {
+            kept[at] = {j};
+            auto [smaller, constant] = build(g, nullptr, kept);
+            reduction const reduced(smaller, options_.reduce);
+            if (reduced.infeasible()) continue;
+            double const start = offset_ + constant + reduced.constant();
+            if (left <= 0 || limits_.expired()) {
+                stopped_ |= limits_.expired();
+                return;
+            }
+            auto options = options_;
+            options.max_elimination_work = std::min(options.max_elimination_work, most_branch_work);
+            core_solver solver(reduced.graph(), options, limits_, outside_ + start, unit_, best_ - start, left, depth_ + 1);
+            solver.run();
+            sweeps_ += solver.sweeps();
+            spent_ += solver.spent();
+            left -= solver.spent();
+            stopped_ |= solver.stopped();
+            if (!solver.labels().empty() || (reduced.graph().variable_count() == 0 && start < best_)) {
+                auto labels = reduced.reconstruct(solver.labels());
+                for (std::size_t v = 0; v < labels.size(); ++v) labels[v] = kept[v][labels[v]];
+                offer(std::move(labels), start + solver.best());
+            }
+            least = std::min(least, start + solver.lower());
+        }
+        raise(least);
+    }
+
+    /// Whether exact elimination of what fixing left is within the limits, even before reductions.
+    bool can_finish(factor_graph const& g, trws const& messages, std::span<char const> out) const {
+        std::vector<double> counts;
+        for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
+            auto const at = out.begin() + static_cast<std::ptrdiff_t>(messages.offset(variable_id(v)));
+            counts.push_back(static_cast<double>(std::count(at, at + g.label_count(variable_id(v)), char{0})));
+        }
+        return greedy_order(neighbours(g), counts, false, options_.max_elimination_entries, options_.max_elimination_work).has_value();
     }
 
     /// Table entries that a pass would visit after taking out what is flagged.

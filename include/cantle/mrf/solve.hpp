@@ -4,15 +4,18 @@
 // Idea: costs to a grid (quantise.hpp), exact reductions, connected components, and for each the search of core_solver.hpp (TRW-S,
 // decoding, coordinate descent, reduced-cost fixing, exact elimination); then back to all variables and a last descent in the original
 // costs.
-// Invariants: lower_bound <= min E <= energy, where min E is that of the costs as given, not of the grid. `optimal` means
-// energy - lower_bound <= error_bound, which is what rounding costs to the grid can hide (number of inexact terms times the unit, about
-// 1e-14 of the summed largest costs per term; 0 when the costs fit the grid): nothing better exists beyond that. Deterministic, one thread.
+// Where some price is so large that its grid hides what the labelling found pays, prices that no better labelling can pay are capped
+// (price_cap.hpp) and a finer grid is taken.
+// Invariants: lower_bound <= min E <= energy, where min E is that of the costs as given, not of the grid. `optimal` means that
+// energy - lower_bound is at most what rounding costs to the grid can hide (error_bound: number of inexact terms times the unit; 0 when
+// the costs fit the grid) and at most 1e-8 of what the labelling pays: nothing better exists beyond that. Deterministic, one thread.
 // Complexity: reductions, then O(table entries left) per sweep. Limits: solve_options.
 #include <cantle/base/control.hpp>
 #include <cantle/base/solve_status.hpp>
 #include <cantle/mrf/core_solver.hpp>
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph.hpp>
+#include <cantle/mrf/price_cap.hpp>
 #include <cantle/mrf/quantise.hpp>
 #include <cantle/mrf/reductions.hpp>
 
@@ -22,6 +25,9 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace cantle::mrf {
@@ -91,16 +97,23 @@ inline double term_minima(factor_graph const& g) {
     return sum;
 }
 
-}  // namespace detail
+/// What one grid tells.
+struct grid_outcome {
+    std::vector<label> labels;  ///< empty when none without forbidden pairs was found
+    double energy = forbidden;  ///< in the costs as given
+    double lower_bound = -forbidden;
+    bool infeasible = false, stopped = false, out_of_sweeps = false;
+    solve_stats stats;
+};
 
-/// Minimises E. Never throws for what solving finds: see status. Throws bad_field only on costs too large to add up.
-inline solve_result solve(factor_graph const& g, solve_options const& options = {}, control const& limits = {}) {
-    solve_result result;
-    auto const whole = quantise(g);
+/// Solves `priced` on the grid that suits its costs; `g` has the costs as given, nowhere lower than those of `priced`.
+inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& priced, solve_options const& options, control const& limits) {
+    grid_outcome result;
+    auto const whole = quantise(priced);
     result.stats.unit = whole.unit;
     result.stats.error_bound = whole.error_bound();
     auto const infeasible = [&] {
-        result.status = solve_status::infeasible;
+        result.infeasible = true;
         result.lower_bound = forbidden;
         return result;
     };
@@ -109,22 +122,23 @@ inline solve_result solve(factor_graph const& g, solve_options const& options = 
     auto const& core = reduced.graph();
     result.stats.variables = core.variable_count();
     result.stats.edges = core.edge_count();
-    auto const parts = detail::split_components(core);
+    auto const parts = split_components(core);
     result.stats.components = parts.size();
 
     double bound = reduced.constant();
-    bool labelled = true, stopped = false;
+    bool labelled = true;
     std::vector<label> labels(core.variable_count());
     double outside = reduced.constant();
-    for (auto const& part : parts) outside += detail::term_minima(part.graph);
+    for (auto const& part : parts) outside += term_minima(part.graph);
     for (auto const& part : parts) {
-        outside -= detail::term_minima(part.graph);
-        detail::core_solver solver(part.graph, options, limits, outside, whole.unit);
+        outside -= term_minima(part.graph);
+        core_solver solver(part.graph, options, limits, outside, whole.unit);
         solver.run();
         if (solver.lower() == forbidden) return infeasible();
         result.stats.sweeps += solver.sweeps();
         result.stats.exact_elimination |= solver.eliminated();
-        stopped |= solver.stopped();
+        result.stopped |= solver.stopped();
+        result.out_of_sweeps |= solver.out_of_sweeps();
         bound += solver.lower();
         outside += solver.lower();
         labelled = labelled && solver.best() != forbidden;
@@ -132,26 +146,75 @@ inline solve_result solve(factor_graph const& g, solve_options const& options = 
         for (std::size_t i = 0; i < part.variables.size(); ++i) labels[part.variables[i]] = solver.labels()[i];
     }
     result.lower_bound = bound * whole.unit;
-    if (labelled) {
-        result.labels = reduced.reconstruct(labels);
-        result.energy = energy(g, result.labels);
-        auto polished = result.labels;  // the grid may have hidden a last bit of improvement
-        if (coordinate_descent(g).single_moves(polished))
-            if (double const e = energy(g, polished); e < result.energy) {
-                result.energy = e;
-                result.labels = std::move(polished);
-            }
-        result.lower_bound = std::min(result.lower_bound, result.energy);  // the energy itself is rounded when it is added up
+    if (!labelled) return result;
+    result.labels = reduced.reconstruct(labels);
+    result.energy = energy(g, result.labels);
+    auto polished = result.labels;  // the grid may have hidden a last bit of improvement
+    if (coordinate_descent(g).single_moves(polished))
+        if (double const e = energy(g, polished); e < result.energy) {
+            result.energy = e;
+            result.labels = std::move(polished);
+        }
+    return result;
+}
+
+/// Sum of the sizes of all costs that the labelling pays: the scale of its energy, also where signs cancel.
+inline double paid(factor_graph const& g, std::span<label const> labels) {
+    double sum = 0;
+    for (std::uint32_t v = 0; v < labels.size(); ++v) sum += std::abs(g.costs(variable_id(v))[labels[v]]);
+    for (auto const& e : g.edges()) sum += std::abs(g.pair_cost(e, labels[e.u.value], labels[e.v.value]));
+    return sum;
+}
+
+inline constexpr double fine_enough = 1e-8;  ///< of what is paid: what a grid may hide from an optimum
+inline constexpr int most_grids = 12;        ///< each cap lowers the largest price by about 2^40
+
+}  // namespace detail
+
+/// Minimises E. Never throws for what solving finds: see status. Throws bad_field only on costs too large to add up.
+inline solve_result solve(factor_graph const& g, solve_options const& options = {}, control const& limits = {}) {
+    auto found = detail::solve_on_grid(g, g, options, limits);
+    auto const hidden = [&] { return found.stats.error_bound - detail::fine_enough * detail::paid(g, found.labels); };
+    std::optional<capped_graph> priced;
+    for (int grid = 1; grid < detail::most_grids && !found.labels.empty() && !found.stopped && hidden() > 0; ++grid) {
+        auto capped = cap_prices(priced ? priced->graph : g, found.energy);
+        if (!(magnitude(capped.graph) <= magnitude(priced ? priced->graph : g) / 2)) break;
+        priced = std::move(capped);
+        auto finer = detail::solve_on_grid(g, priced->graph, options, limits);
+        finer.lower_bound = std::max(finer.infeasible ? -forbidden : finer.lower_bound, found.lower_bound);
+        finer.infeasible = false;
+        finer.stats.sweeps += found.stats.sweeps;
+        if (!(finer.energy <= found.energy)) {
+            finer.labels = std::move(found.labels);
+            finer.energy = found.energy;
+        }
+        found = std::move(finer);
     }
-    // One unit in the last place of the energy for the same reason.
-    double const slack = result.stats.error_bound + std::abs(result.energy) * std::numeric_limits<double>::epsilon();
+
+    solve_result result;
+    result.stats = found.stats;
+    result.lower_bound = found.lower_bound;
+    if (found.infeasible) {
+        result.status = solve_status::infeasible;
+        return result;
+    }
+    bool const labelled = !found.labels.empty() || g.variable_count() == 0;
+    // The energy itself is rounded when it is added up: one unit in its last place. What the grid hides counts as nothing only where it
+    // is small beside what is paid.
+    double slack = 0;
+    if (labelled) {
+        double const scale = detail::paid(g, found.labels);
+        slack = std::min(result.stats.error_bound, detail::fine_enough * scale) + scale * std::numeric_limits<double>::epsilon();
+        result.energy = found.energy;
+        result.labels = std::move(found.labels);
+        result.lower_bound = std::min(result.lower_bound, result.energy);
+    }
     double const gap = result.energy - result.lower_bound;
-    if (labelled && gap <= slack)
-        result.status = solve_status::optimal;
-    else if (labelled && gap <= options.relative_gap * std::abs(result.energy))
-        result.status = solve_status::within_gap;
-    else if (stopped)
-        result.status = solve_status::stopped;
+    if (labelled && gap <= slack) result.status = solve_status::optimal;
+    else if (labelled && gap <= options.relative_gap * std::abs(result.energy)) result.status = solve_status::within_gap;
+    else if (found.stopped) result.status = solve_status::stopped;
+    else if (found.out_of_sweeps) result.status = solve_status::sweep_limit;
+    else result.status = solve_status::stalled;
     return result;
 }
 

@@ -25,6 +25,7 @@
 #include <cantle/base/atomic_file.hpp>
 #include <cantle/graph/graph_hash.hpp>
 #include <cantle/plan/plan.hpp>
+#include <cantle/plan/plan_check.hpp>
 #include <cantle/plan/plan_json_reader.hpp>
 #include <cantle/plan/plan_json_writer.hpp>
 
@@ -53,7 +54,8 @@ inline void write_plan_json(sharding_plan const& plan, std::filesystem::path con
 /// Reads a plan file. Errors: file_not_found (101) and those of plan_from_json.
 inline sharding_plan read_plan_json(std::filesystem::path const& path) { return plan_from_json(read_file(path), path.string()); }
 
-/// Throws foreign_plan (802), naming all that differs, unless the plan was made for a graph of this structure and for this mesh.
+/// Throws foreign_plan (802), naming all that differs, unless the plan was made for a graph of this structure and for this mesh; bad_field
+/// (105) where it contradicts that graph (plan_check.hpp).
 inline void refuse_foreign(sharding_plan const& plan, training_graph const& graph, device_mesh const& mesh) {
     std::string differs;
     auto const add = [&differs](std::string const& what) { differs += (differs.empty() ? "" : "; ") + what; };
@@ -69,6 +71,9 @@ inline void refuse_foreign(sharding_plan const& plan, training_graph const& grap
     if (!differs.empty())
         throw error(error_code::foreign_plan, "plan", "it belongs to another graph or mesh: " + differs,
                     "plan this graph on this mesh, or give the graph and mesh that the plan was made for");
+    if (auto const wrong = find_contradiction(plan, graph))
+        throw error(error_code::bad_field, "plan" + (wrong->place.empty() ? "" : ": " + wrong->place),
+                    "field '" + wrong->field + "' " + wrong->problem, "correct the field, or plan again");
 }
 
 }  // namespace cantle

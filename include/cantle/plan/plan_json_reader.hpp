@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Reads the JSON form of a plan. Every fault is a numbered error that names the file, the row and the field; what comes out has no index
-// that points outside its table.
+// that points outside its table and does not contradict itself (plan_check.hpp).
 #include <cantle/base/error.hpp>
 #include <cantle/base/json_fields.hpp>
 #include <cantle/plan/plan.hpp>
+#include <cantle/plan/plan_check.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -38,6 +39,10 @@ public:
         });
         each_row(d, "paths", [this](json const& j) { read_path(j); });
         each_row(d, "moves", [this](json const& j) { read_move(j); });
+        if (auto const wrong = find_contradiction(plan_)) {
+            place_ = wrong->place;
+            fail(wrong->field, wrong->problem);
+        }
         return std::move(plan_);
     }
 
@@ -146,8 +151,7 @@ private:
             fail("gap", "does not follow from objective and bound: " + shown(d["gap"]));
         auto const& status = text(required(d, "status"), "status");
         bool known = false;
-        for (auto s :
-             {solve_status::optimal, solve_status::within_gap, solve_status::sweep_limit, solve_status::stopped, solve_status::infeasible})
+        for (auto s : all_solve_statuses)
             if (to_string(s) == status) {
                 plan_.status = s;
                 known = true;

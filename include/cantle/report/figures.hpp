@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,28 @@ inline std::string percent_text(double share) {
     return text;
 }
 
+/// Text from elsewhere (names, paths) for a terminal: control characters, which could steer it or break a line, are written as \\n, \\t
+/// or \\x1b. Those are the bytes below 0x20, 0x7f, and U+0080 to U+009F in UTF-8.
+inline std::string visible_text(std::string_view s) {
+    std::string out;
+    for (std::size_t i = 0; i < s.size(); ++i) {
+        auto const c = static_cast<unsigned char>(s[i]);
+        bool const second = c == 0xc2 && i + 1 < s.size() && static_cast<unsigned char>(s[i + 1]) < 0xa0;
+        if (c >= 0x20 && c != 0x7f && !second) {
+            out += s[i];
+            continue;
+        }
+        auto const code = second ? static_cast<unsigned char>(s[++i]) : c;
+        if (code == '\n') out += "\\n";
+        else if (code == '\t') out += "\\t";
+        else {
+            char const* const digits = "0123456789abcdef";
+            out += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+        }
+    }
+    return out;
+}
+
 /// Rows of cells under headers, two spaces between columns; a column is flushed right where its header starts with '>'.
 class text_table {
 public:
@@ -66,10 +89,12 @@ public:
         for (auto& h : headers_) {
             right_.push_back(!h.empty() && h[0] == '>');
             if (right_.back()) h.erase(0, 1);
+            h = visible_text(h);
         }
     }
     void add(std::vector<std::string> cells) {
         cells.resize(headers_.size());
+        for (auto& c : cells) c = visible_text(c);
         rows_.push_back(std::move(cells));
     }
     bool empty() const { return rows_.empty(); }

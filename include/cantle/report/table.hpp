@@ -40,7 +40,7 @@ private:
     std::optional<plan_view> view_;
     std::string out_;
 
-    void line(std::string const& s) { out_ += s + "\n"; }
+    void line(std::string const& s) { out_ += visible_text(s) + "\n"; }
     void section(std::string const& title) { out_ += "\n" + title + "\n"; }
 
     void write_head() {
@@ -96,6 +96,9 @@ private:
             case solve_status::optimal: return "no plan of this problem costs less";
             case solve_status::within_gap: return "the wanted gap is reached; a smaller one goes on";
             case solve_status::sweep_limit: return "the sweep limit ended the search; more sweeps go on";
+            case solve_status::stalled:
+                return "the bound no longer rises and exact elimination would take too much work; more sweeps do not help, pins that leave "
+                       "fewer choices do";
             case solve_status::stopped: return "the clock ended the search; another run may differ";
             case solve_status::infeasible: return "no plan satisfies all constraints";
         }
