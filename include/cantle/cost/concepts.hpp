@@ -21,7 +21,8 @@ concept PricesCollectives = requires(C const& c, collective_call const& call) { 
 template <class C>
 concept HasCostHash = requires(C const& c, stable_hasher& h) { c.feed(h); };
 
-/// A cost model: all parts of it. Optional: `device_mesh const& mesh() const`, the mesh it was made for; plan() refuses another one. Prices must be finite and not negative; planner.hpp checks each (error bad_cost).
+/// A cost model: all parts of it. Prices must be finite and not negative; planner.hpp checks each (error bad_cost).
+/// Optional: `device_mesh const& mesh() const`, the mesh it was made for; plan() refuses another one.
 template <class C>
 concept CostModel = PricesCompute<C> && PricesCollectives<C> && HasCostHash<C>;
 

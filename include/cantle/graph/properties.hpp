@@ -148,8 +148,8 @@ imported_graph import_graph(G const& source) {
             if (std::optional<descriptor> const of = detail::vertex_property(vertex_of, source, v)) {
                 auto const at = position.find(*of);
                 if (at == position.end())
-                    throw error(error_code::dangling_tensor, "vertex_of of '" + n.name + "'", "it names a vertex that the graph does not list",
-                                "name the parameter, input or output that it belongs to");
+                    throw error(error_code::dangling_tensor, "vertex_of of '" + n.name + "'",
+                                "it names a vertex that the graph does not list", "name the parameter, input or output that it belongs to");
                 n.of = at->second;
             }
         result.graph.nodes.push_back(std::move(n));

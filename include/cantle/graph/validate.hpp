@@ -126,7 +126,8 @@ inline void check_links(training_graph const& g, graph_node const& n) {
 }  // namespace detail
 
 /// Throws unless all invariants of training_graph hold. Errors: graph_has_cycle (301) naming a cycle; dangling_tensor (302) naming node
-/// and operand; bad_graph (303) for order, names, sources and sinks, links, metas and shapes that are not what the op gives. O(n log n + e).
+/// and operand; bad_graph (303) for order, names, sources and sinks, links, metas, and shapes that the op does
+/// not give. O(n log n + e).
 inline void validate(training_graph const& g) {
     if (g.size() >= std::numeric_limits<vertex>::max()) throw error(error_code::bad_graph, "graph", "it has too many nodes", "split it");
     std::map<std::string_view, vertex> names;

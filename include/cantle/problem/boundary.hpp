@@ -158,8 +158,8 @@ inline std::vector<layout> boundary_layouts(graph_node const& node, device_mesh 
         if (text == "free" || (text.empty() && !with_default)) return cut_layouts(t.sizes, mesh, every_axis, false, policy);
         if (t.rank() == 0) return {layout(mesh.dims())};  // what is said of all inputs is not said of a scalar
         auto const whose = std::string(to_string(node.role)) + " '" + node.name + "'";
-        return detail::wanted_layout(mesh, text.empty() ? detail::default_input_layout(mesh) : detail::parse_at_boundary(mesh, text, whose), t,
-                                     node.name, policy);
+        auto const wanted = text.empty() ? detail::default_input_layout(mesh) : detail::parse_at_boundary(mesh, text, whose);
+        return detail::wanted_layout(mesh, wanted, t, node.name, policy);
     };
     switch (node.role) {
         case node_role::parameter: return parameter_layouts(t.sizes, mesh, b.parameters, replica_axes, policy);
