@@ -266,7 +266,8 @@ TEST_CASE("unwanted prices of many magnitudes are taken away one after another")
     factor_graph g;
     std::vector<double> const prices{1e250, 1e200, 1e150, 1e100, 1e50, 1e20};
     for (double p : prices) g.add_variable({3.25, 1.5, p});
-    for (std::uint32_t v = 0; v + 1 < prices.size(); ++v) g.add_edge(variable_id(v), variable_id(v + 1), {3, 3, {0, 5, 0, 5, 0.125, 0, 0, 0, 0}});
+    for (std::uint32_t v = 0; v + 1 < prices.size(); ++v)
+        g.add_edge(variable_id(v), variable_id(v + 1), {3, 3, {0, 5, 0, 5, 0.125, 0, 0, 0, 0}});
     auto const r = solve(g);
     CHECK(r.energy == 6 * 1.5 + 5 * 0.125);
     CHECK(r.status == solve_status::optimal);
