@@ -255,7 +255,7 @@ TEST_CASE("a finite price that nobody pays neither hides the other costs nor mak
             CHECK(r.status == solve_status::optimal);
             CHECK(r.energy == doctest::Approx(optimum).epsilon(1e-12));
             CHECK(r.lower_bound <= optimum);
-            CHECK(r.lower_bound >= optimum - 1e-9 * std::abs(optimum));
+            CHECK(r.lower_bound >= optimum - 1e-8 * std::abs(optimum));
             check_result(g, solve(g, bare), optimum);
         }
     }
@@ -271,7 +271,7 @@ TEST_CASE("unwanted prices of many magnitudes are taken away one after another")
     auto const r = solve(g);
     CHECK(r.energy == 6 * 1.5 + 5 * 0.125);
     CHECK(r.status == solve_status::optimal);
-    CHECK(r.lower_bound > r.energy - 1e-8);
+    CHECK(r.lower_bound > r.energy - 1e-7);
 }
 
 // Two terms of 1e17 that cancel leave 1: below what doubles hold of the terms, so nothing is lost; what the grid hides is part of the gap.
