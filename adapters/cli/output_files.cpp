@@ -41,7 +41,8 @@ void output_files::keep(std::string const& input) {
 void output_files::reserve(std::string const& option, std::string const& name) {
     if (name.empty()) throw refused(option + " ''", "the file name is empty", "name the file to write, or leave the option out");
     if (name == "-")
-        throw refused(option + " '-'", "'-' stands for standard input only", "write /dev/stdout for standard output, or ./- for a file of that name");
+        throw refused(option + " '-'", "'-' stands for standard input only",
+                      "write /dev/stdout for standard output, or ./- for a file of that name");
     fs::path const path = name;
     std::error_code ec;
     file f;

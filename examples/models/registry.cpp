@@ -225,7 +225,8 @@ model make_model(std::string_view name, sizes const& overrides, std::int64_t seq
     if (positions != config.end() && positions->second < sequence) {
         for (auto const& [key, value] : overrides)
             if (key == "positions")
-                bad_size(it->info.name, "positions is " + std::to_string(value) + ", fewer than the " + std::to_string(sequence) + " of --seq",
+                bad_size(it->info.name, "positions is " + std::to_string(value) + ", fewer than the " + std::to_string(sequence) +
+                             " of --seq",
                          "give at least as many, or leave positions out");
         positions->second = sequence;
     }

@@ -255,7 +255,7 @@ TEST_CASE("a finite price that nobody pays neither hides the other costs nor mak
             CHECK(r.status == solve_status::optimal);
             CHECK(r.energy == doctest::Approx(optimum).epsilon(1e-12));
             CHECK(r.lower_bound <= optimum);
-            CHECK(r.lower_bound >= optimum - 1e-9 * std::abs(optimum));
+            CHECK(r.lower_bound >= optimum - 1e-8 * std::abs(optimum));
             check_result(g, solve(g, bare), optimum);
         }
     }
@@ -266,11 +266,12 @@ TEST_CASE("unwanted prices of many magnitudes are taken away one after another")
     factor_graph g;
     std::vector<double> const prices{1e250, 1e200, 1e150, 1e100, 1e50, 1e20};
     for (double p : prices) g.add_variable({3.25, 1.5, p});
-    for (std::uint32_t v = 0; v + 1 < prices.size(); ++v) g.add_edge(variable_id(v), variable_id(v + 1), {3, 3, {0, 5, 0, 5, 0.125, 0, 0, 0, 0}});
+    for (std::uint32_t v = 0; v + 1 < prices.size(); ++v)
+        g.add_edge(variable_id(v), variable_id(v + 1), {3, 3, {0, 5, 0, 5, 0.125, 0, 0, 0, 0}});
     auto const r = solve(g);
     CHECK(r.energy == 6 * 1.5 + 5 * 0.125);
     CHECK(r.status == solve_status::optimal);
-    CHECK(r.lower_bound > r.energy - 1e-8);
+    CHECK(r.lower_bound > r.energy - 1e-7);
 }
 
 // Two terms of 1e17 that cancel leave 1: below what doubles hold of the terms, so nothing is lost; what the grid hides is part of the gap.

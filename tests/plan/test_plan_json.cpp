@@ -56,7 +56,8 @@ sharding_plan crowded_plan() {
                             {collective_kind::reduce_scatter, 3, 4096, 128, 4096, reduction::avg}, 1.0 / 3};
     priced_transition second{{collective_kind::all_gather, {1, 0}, 1, 0, reduction::sum, p.layouts[5]},
                              {collective_kind::all_gather, 3, 128, 4096, 0, reduction::sum}, 1e-7};
-    priced_transition back{{collective_kind::slice, {0}, 0, 0, reduction::sum, p.layouts[3]}, {collective_kind::slice, 1, 64, 64, 0, reduction::sum}, 0};
+    priced_transition back{{collective_kind::slice, {0}, 0, 0, reduction::sum, p.layouts[3]},
+                                 {collective_kind::slice, 1, 64, 64, 0, reduction::sum}, 0};
     p.paths = {{3, 5, {first, second}, 1.0 / 3 + 1e-7}, {5, 3, {back}, 0}};
     p.moves = {{{1, 1}, tensor_move::none, 0, 0, 0, 0}, {{1, 1}, 0, tensor_move::none, 2, 0, 1}};
     p.cost = {0.0625, 0.0375, {0, 1e-7, 1.0 / 3, 0, 0, 0}, 15.000000000000002, 7};

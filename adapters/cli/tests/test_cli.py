@@ -186,8 +186,8 @@ class BadInput(CliTest):
         before = sorted(self.path.rglob("*"))
         for arguments in (["-o", "plan.json", "--svg", "plan.svg"], ["-o", "old.json"], ["--json", "-o", "plan.json"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
-                result = subprocess.run([PROGRAM, *map(str, plan), *arguments], cwd=self.path, stdout=full, stderr=subprocess.PIPE, text=True,
-                                        timeout=120)
+                result = subprocess.run([PROGRAM, *map(str, plan), *arguments], cwd=self.path, stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=120)
                 self.assertEqual(result.returncode, 2)
                 self.assertTrue(result.stderr.startswith("cantle error 102: stdout: "), result.stderr)
                 self.assertEqual(sorted(self.path.rglob("*")), before)
@@ -223,7 +223,8 @@ class BadInput(CliTest):
         self.refused(102, ["circle"], "plan", self.graph, "--mesh", "4x8", "-o", "a")
 
     def test_a_number_beyond_64_bits_is_not_clamped(self):
-        self.refused_plan(701, ["--max-sweeps", "99999999999999999999"], self.graph, "--mesh", "4x8", "--max-sweeps", "99999999999999999999")
+        self.refused_plan(701, ["--max-sweeps", "99999999999999999999"], self.graph, "--mesh", "4x8",
+                          "--max-sweeps", "99999999999999999999")
 
     def test_too_little_memory_is_an_error_with_a_number(self):
         def limit():
@@ -245,7 +246,7 @@ class BadInput(CliTest):
             bad["gap"] = (bad["objective"] - bad["bound"]) / bad["objective"]
             (self.path / "bad.json").write_text(json.dumps(bad))
             self.refused(105, [f"'{field}'"], "show", "bad.json")
-        (self.path / "bad.json").write_text(json.dumps({**plan, "moves": plan["moves"][:-1]}))
+        (self.path / "bad.json").write_text(json.dumps({**plan, "moves": []}))
         self.refused(105, ["'cost."], "show", "bad.json")
 
     def test_names_in_errors_and_reports_cannot_steer_the_terminal(self):

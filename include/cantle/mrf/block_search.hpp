@@ -128,7 +128,8 @@ private:
             inside.add_variable(c);
         }
         for (auto const& e : edges)
-            inside.add_edge(variable_id(place[e.u.value]), variable_id(place[e.v.value]), inside.add_table(g_->shared_table(e.table)), e.use);
+            inside.add_edge(variable_id(place[e.u.value]), variable_id(place[e.v.value]), inside.add_table(g_->shared_table(e.table)),
+                            e.use);
         auto const plan = plan_elimination(inside, block_work_ / 8, block_work_);
         if (!plan) return false;
         spent_ += plan->work;

@@ -4,9 +4,9 @@
 // Idea: a search for something better than the best labelling known. TRW-S lifts the bound and decodes labellings; labels whose bound
 // reaches the best energy are in no better labelling and go; the messages are folded into the costs (an exact reparametrisation, so
 // nothing of the dual is lost), the smaller graph is reduced again, and so on. As soon as exact elimination is cheaper than what was
-// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal. Where the bound stops
-// rising and elimination is too dear: block search (block_search.hpp) for a better labelling, with which sweeps go on, and at last branch and
-// bound: one search of this kind per label of a hub (branching.hpp), each for labellings better than the best known.
+// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal. Where the bound
+// stops rising and elimination is too dear: block search (block_search.hpp) for a better labelling, with which sweeps go on, and at last
+// branch and bound: one search of this kind per label of a hub (branching.hpp), each for labellings better than the best known.
 // Invariant: the optimum is at least min(best(), offset of the level + any bound of the level's graph), in whole numbers.
 #include <cantle/base/control.hpp>
 #include <cantle/mrf/block_search.hpp>

@@ -92,12 +92,14 @@ inline std::optional<plan_contradiction> find_contradiction(sharding_plan const&
         auto const text = [&p](plan_layout l) { return p.layouts[l].text(p.mesh); };
         if (p.layouts[path.from] != p.layouts[from])
             return wrong("path", "begins at " + text(path.from) + ", but the tensor lies at " + text(from));
-        if (p.layouts[path.to] != p.layouts[to]) return wrong("path", "ends at " + text(path.to) + ", but " + text(to) + " is wanted there");
+        if (p.layouts[path.to] != p.layouts[to])
+            return wrong("path", "ends at " + text(path.to) + ", but " + text(to) + " is wanted there");
         for (auto const& s : path.steps) moved[static_cast<std::size_t>(s.step.kind)] += s.cost;
     }
     for (std::size_t k = 0; k < moved.size(); ++k)
         if (!adds_up(p.cost.moves[k], moved[k]))
-            return differs("cost." + std::string(to_string(static_cast<collective_kind>(k))), p.cost.moves[k], "those of the moves", moved[k]);
+            return differs("cost." + std::string(to_string(static_cast<collective_kind>(k))), p.cost.moves[k], "those of the moves",
+                           moved[k]);
     return std::nullopt;
 }
 
@@ -111,7 +113,8 @@ inline std::optional<plan_contradiction> find_contradiction(sharding_plan const&
     for (std::size_t i = 0; i < p.moves.size(); ++i) {
         auto const& m = p.moves[i];
         if (m.to_relay != tensor_move::none) {
-            if (!into_relay.try_emplace(m.to_relay, i).second) return wrong("moves", i, "to_relay", "is reached by an earlier move already");
+            if (!into_relay.try_emplace(m.to_relay, i).second)
+                return wrong("moves", i, "to_relay", "is reached by an earlier move already");
             continue;
         }
         if (!(g[m.user].operands[m.operand] == m.value))
@@ -142,7 +145,8 @@ inline std::optional<plan_contradiction> find_contradiction(sharding_plan const&
          {std::tuple{"memory.parameters_global", p.memory.parameters_global, memory.parameters_global},
           std::tuple{"memory.parameters_local", p.memory.parameters_local, memory.parameters_local}})
         if (said != is)
-            return plan_contradiction{"", field, "is " + std::to_string(said) + ", the parameters of the graph lie in " + std::to_string(is)};
+            return plan_contradiction{"", field,
+                                      "is " + std::to_string(said) + ", the parameters of the graph lie in " + std::to_string(is)};
     return std::nullopt;
 }
 

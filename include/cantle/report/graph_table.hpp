@@ -16,10 +16,12 @@ namespace cantle {
 
 inline std::string graph_text(training_graph const& g) {
     auto const& o = g.origin;
-    std::string out = "graph" + (o.model.empty() ? "" : " of " + visible_text(o.model)) + ": " + count_text(g.size()) + " vertices, structural hash " +
+    std::string out = "graph" + (o.model.empty() ? "" : " of " + visible_text(o.model)) + ": " + count_text(g.size()) +
+                      " vertices, structural hash " +
                       structural_hash(g).hex() + "\n";
     if (!o.model.empty()) {
-        out += "captured with batch " + count_text(o.batch) + ", sequence " + count_text(o.sequence) + ", precision " + visible_text(o.precision) +
+        out += "captured with batch " + count_text(o.batch) + ", sequence " + count_text(o.sequence) + ", precision " +
+               visible_text(o.precision) +
                ", recipe " + visible_text(o.recipe) + "\n";
         std::string sizes;
         for (auto const& [key, value] : o.config) sizes += (sizes.empty() ? "" : ", ") + key + " " + std::to_string(value);
