@@ -98,8 +98,8 @@ TEST_CASE("soundness: every row of every rule holds on every sample, on 2, 3 and
                 CHECK_MESSAGE(verdict.holds(), text_of_sample(o), " on ", n, ", row ", text_of(row), ": ", verdict.reason);
             }
     // Full reductions that leave no kind of Partial, and factories whose every element depends on all.
-    std::set<std::string> const made_whole{"aten::scalar_tensor", "aten::prod", "aten::std", "aten::std_mean", "aten::var", "aten::var_mean",
-                                           "aten::randperm"};
+    std::set<std::string> const made_whole{"aten::scalar_tensor", "aten::prod",     "aten::std",     "aten::std_mean",
+                                           "aten::var",           "aten::var_mean", "aten::randperm"};
     for (auto const& name : judged_ops())
         if (!made_whole.count(name)) CHECK_MESSAGE(rows_of_op[name] > 0, name, ": no row but the whole one was ever run");
     MESSAGE(oracles().size(), " samples of ", standard().op_names().size(), " ops: ", checked, " rows hold, ", skipped, " do not divide");
