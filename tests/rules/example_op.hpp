@@ -9,9 +9,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace cantle::test {
+
+using texts = std::vector<std::string>;
+inline constexpr std::monostate none{};  ///< an argument that is None
 
 /// An op with metas of its own. Tensor arguments count up in the order they are given.
 struct example_op {

@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 struct attention {
     std::int64_t heads = 8, key_heads = 8;

@@ -12,7 +12,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
 
 example_op linear_op(shape x, std::int64_t n) {
     shape y = x;

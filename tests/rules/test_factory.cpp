@@ -9,7 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
 using enum dtype;
 
 example_op make(std::string name, shape to, dtype type = float32) { return example_op(std::move(name)).literal("size", to).out(to, type); }

@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 struct convolution_of {
     shape input{4, 6, 8, 8}, weight{12, 6, 3, 3}, out{4, 12, 8, 8};

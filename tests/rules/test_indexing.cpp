@@ -12,9 +12,7 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
 using i = std::int64_t;
-constexpr std::monostate none{};
 texts const every_kind{"P", "P(avg)", "P(max)", "P(min)"}, sums{"P", "P(avg)"};
 
 /// Rows that divide, sorted, masked ones marked, less those that are Partial alone: these are asked for with kinds_of.

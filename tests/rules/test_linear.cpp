@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 /// self + mat1[4, 8] mat2[8, 6]
 example_op addmm(shape self, argument_value beta) {

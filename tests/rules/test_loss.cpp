@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 example_op nll(std::int64_t how, bool weighted) {
     auto e = example_op("aten::nll_loss_forward").tensor("self", {8, 6}).tensor("target", {8}, dtype::int64);

@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 example_op layer_norm(bool weight, bool bias) {
     auto e = example_op("aten::native_layer_norm").tensor("input", {4, 6, 8}).literal("normalized_shape", shape{8});

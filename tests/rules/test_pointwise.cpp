@@ -10,8 +10,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 using enum dtype;
 
 example_op unary(std::string name, shape s = {4}, dtype in = float32, dtype out = float32) {

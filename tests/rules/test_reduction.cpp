@@ -11,8 +11,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 using enum dtype;
 
 example_op reduce(std::string name, shape from, shape dims, bool keep, shape to, dtype in = float32, dtype out = float32) {

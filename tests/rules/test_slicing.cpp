@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 
 /// Those rows, with Partial of the given kinds on the first `operands` of `all` operands and on the outputs behind them.
 texts with_partial(texts rows, std::size_t operands, std::size_t all, std::size_t outputs,

@@ -9,9 +9,7 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
 using i = std::int64_t;
-constexpr std::monostate none{};
 example_op sort(std::string name, argument_value dim) {
     auto e = example_op(std::move(name)).tensor("self", {4, 6, 8}).literal("dim", std::move(dim)).out({4, 6, 8}, dtype::int64);
     return e;

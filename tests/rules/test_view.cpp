@@ -9,8 +9,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
 texts const all_kinds{"P -> P", "P(avg) -> P(avg)", "P(max) -> P(max)", "P(min) -> P(min)"};
 
 /// Those rows after "R -> R", with Partial of every kind behind them.

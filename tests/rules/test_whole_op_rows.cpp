@@ -10,11 +10,6 @@ using namespace cantle;
 using namespace cantle::test;
 
 namespace {
-using texts = std::vector<std::string>;
-constexpr std::monostate none{};
-}  // namespace
-
-namespace {
 example_op layer_norm_backward(bool input, bool weight, bool bias) {
     auto e = example_op("aten::native_layer_norm_backward")
                  .tensor("grad_out", {4, 6, 8})
