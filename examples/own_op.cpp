@@ -49,5 +49,5 @@ int main() {
         if (graph[v].operation.name == "mine::gate")
             std::printf("%s takes %s and gives %s\n", graph[v].name.c_str(), plan.at(plan.nodes[v].operands[0]).text(mesh).c_str(),
                         plan.at(plan.nodes[v].outputs[0]).text(mesh).c_str());
-    return plan.gap() == 0 ? 0 : 1;
+    return plan.status == cantle::solve_status::optimal ? 0 : 1;
 }

@@ -182,7 +182,8 @@ TEST_CASE("shorthands: elementwise, reduction and linear ops of one line have th
     rules.add_op(own_reduction{"mine::absmax", reduction::max});
     rules.add_op(own_linear{"mine::fp8_linear"});
     auto const add = example_op("mine::gated_add").tensor("a", {4, 6}).tensor("b", {6}).out({4, 6});
-    CHECK(rows_of(add, 2, rules) == std::vector<std::string>{"R, R -> R", "S0, R -> S0", "S1, S0 -> S1", "P, P -> P"});
+    CHECK(rows_of(add, 2, rules) ==
+          std::vector<std::string>{"R, R -> R", "S0, R -> S0", "S1, S0 -> S1", "P, P -> P", "P(avg), P(avg) -> P(avg)"});
     auto const reduce = [](char const* name) {
         return example_op(name).tensor("self", {4, 6}).literal("dim", shape{1}).literal("keepdim", false).out({4});
     };

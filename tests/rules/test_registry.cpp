@@ -65,7 +65,7 @@ TEST_CASE("a user adds a rule of one line for an op of their own, and it expands
     rules.add("mine::gated_add", rules::pointwise_rule({.linear = true, .linear_in = {}, .multilinear_in = {}}));
     auto const e = example_op("mine::gated_add").tensor("a", {4}).tensor("b", {4}).out({4});
     REQUIRE(rules.covers(e.query()));
-    CHECK(rows_of(e, 2, rules) == std::vector<std::string>{"R, R -> R", "S0, S0 -> S0", "P, P -> P"});
+    CHECK(rows_of(e, 2, rules) == std::vector<std::string>{"R, R -> R", "S0, S0 -> S0", "P, P -> P", "P(avg), P(avg) -> P(avg)"});
     CHECK(expanded(e, device_mesh::parse("2x2"), rules).has("S0,P | S0,P -> S0,P"));
 }
 

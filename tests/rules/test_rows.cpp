@@ -17,3 +17,22 @@ TEST_CASE("the row that replicates everything is always the first") {
         CHECK(rows[0].find_first_of("SP") == std::string::npos);
     }
 }
+
+TEST_CASE("no two families register the same op: the later one would win in silence") {
+    std::size_t registered = 0;
+    for (auto* add : {&rules::add_arithmetic_rules, &rules::add_activation_rules, &rules::add_comparison_rules,
+                      &rules::add_cast_rules, &rules::add_linear_rules, &rules::add_grouped_mm_rules,
+                      &rules::add_view_rules, &rules::add_slicing_rules, &rules::add_joining_rules,
+                      &rules::add_padding_rules, &rules::add_indexing_rules, &rules::add_scatter_rules,
+                      &rules::add_sorting_rules, &rules::add_reduction_rules, &rules::add_norm_rules,
+                      &rules::add_softmax_rules, &rules::add_attention_rules, &rules::add_normalisation_rules,
+                      &rules::add_batch_norm_rules, &rules::add_convolution_rules, &rules::add_pooling_rules,
+                      &rules::add_resampling_rules, &rules::add_embedding_rules, &rules::add_loss_rules,
+                      &rules::add_factory_rules, &rules::add_triangle_rules, &rules::add_random_rules,
+                      &rules::add_optimizer_rules, &rules::add_region_rules}) {
+        rule_registry family;
+        add(family);
+        registered += family.op_names().size();
+    }
+    CHECK(registered == standard_rules().op_names().size());
+}

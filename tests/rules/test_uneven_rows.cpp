@@ -58,7 +58,8 @@ TEST_CASE("off, nothing that does not divide is cut; on, elementwise ops, produc
     CHECK(has(s, "S0 | R -> S0"));
     CHECK(has(s, "R | S0 -> S1"));
     CHECK(has(s, "S1 | S1 -> P"));
-    CHECK(even(linear, "2") == std::vector<std::string>{"R | R -> R", "P | R -> P", "R | P -> P"});
+    CHECK(even(linear, "2") ==
+          std::vector<std::string>{"R | R -> R", "P | R -> P", "P(avg) | R -> P(avg)", "R | P -> P", "R | P(avg) -> P(avg)"});
     CHECK(has(uneven(reduce("aten::sum.dim_IntList", {7, 4}, {0}, {4}), "2"), "S0 -> P"));
 }
 

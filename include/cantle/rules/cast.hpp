@@ -49,8 +49,8 @@ inline void add_cast_rules(rule_registry& r) {
                "aten::lift_fresh_copy", "aten::resolve_conj", "aten::resolve_neg"},
               passing_rule(all_kinds));
     r.add("aten::copy", copy_rule);
-    r.add("aten::view.dtype", reinterpret_rule);
-    r.add_all({"aten::view_as_complex", "aten::view_as_real", "aten::real", "aten::imag"}, complex_rule);
+    r.add_all({"aten::view.dtype", "aten::view_copy.dtype"}, reinterpret_rule);
+    r.add_all({"aten::real", "aten::imag"}, complex_rule);
     r.add_all({"aten::_conj", "aten::_conj_physical", "aten::conj_physical"}, passing_rule(all_kinds));  // of a real tensor: itself
     r.add("aten::_neg_view", passing_rule(sums));
     r.add("aten::polar", polar_rule);

@@ -98,8 +98,6 @@ inline void add_linear_rules(rule_registry& r) {
     r.add("aten::mm", product_rule({{"self", "mk"}, {"mat2", "kn"}}, "mn"));
     r.add("aten::bmm", product_rule({{"self", "bmk"}, {"mat2", "bkn"}}, "bmn"));
     r.add("aten::mv", product_rule({{"self", "mk"}, {"vec", "k"}}, "m"));
-    r.add("aten::dot", product_rule({{"self", "k"}, {"tensor", "k"}}, ""));
-    r.add("aten::vdot", product_rule({{"self", "k"}, {"other", "k"}}, ""));
     r.add_all({"aten::outer", "aten::ger"}, product_rule({{"self", "m"}, {"vec2", "n"}}, "mn"));
     r.add("aten::addmm", product_rule({{"mat1", "mk"}, {"mat2", "kn"}}, "mn", "self"));
     r.add("aten::baddbmm", product_rule({{"batch1", "bmk"}, {"batch2", "bkn"}}, "bmn", "self"));

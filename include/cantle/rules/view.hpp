@@ -70,12 +70,6 @@ inline void reshape_local(local_view const& v, local_program& p) {
     run_whole({"aten::reshape", {{"self", operand_slot{0}}, {"shape", v.outputs[0].sizes()}}}, v, p);
 }
 
-/// view as another element type: elements of the last dim are glued together or cut up (case A13). No sum of bits means anything.
-inline void view_dtype_rule(op_query const& q, std::int64_t, row_list& rows) {
-    bool const same_width = q.operands[0].sizes == q.outputs[0].sizes;
-    for (std::size_t d = 0; d + (same_width ? 0 : 1) < q.operands[0].rank(); ++d) rows.add({placement::shard(d)}, {placement::shard(d)});
-}
-
 /// as_strided reads memory by strides that rules do not know (DECISIONS 20): it is done whole, on partial values too.
 inline void strided_rule(op_query const&, std::int64_t, row_list& rows) { detail::add_partial_rows(rows); }
 
@@ -221,7 +215,6 @@ inline void add_view_rules(rule_registry& r) {
                "aten::unflatten.int", "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::squeeze_copy",
                "aten::squeeze_copy.dim", "aten::squeeze_copy.dims"},
               reshape_rule, reshape_local);
-    r.add_all({"aten::view.dtype", "aten::view_copy.dtype"}, view_dtype_rule);
     r.add_all({"aten::as_strided", "aten::as_strided_copy"}, strided_rule, run_unchanged);
     r.add_all({"aten::permute", "aten::permute_copy", "aten::transpose.int", "aten::transpose_copy.int", "aten::t", "aten::t_copy",
                "aten::movedim.int", "aten::movedim.intlist"},
