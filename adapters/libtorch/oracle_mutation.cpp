@@ -25,17 +25,11 @@ std::string excuse_of_output(split_outputs const& locals, std::size_t o, placeme
             equal = equal && t.values == first;
             zero = zero && std::all_of(t.values.begin(), t.values.end(), [](double v) { return v == 0; });
         }
-    if (was.is_replicate() && equal && now.is_partial() && now.reduce != reduction::sum)
-        return "equal copies are their own average, maximum and minimum";
-    if (zero && now.is_partial()) return "zeros are their own sum, average, maximum and minimum";
-    if (!equal || !was.is_shard() || !now.is_shard(was.dim)) return {};
-    auto const& t = locals[0][o][0];
-    auto const extent = static_cast<std::size_t>(t.sizes[was.dim]);
-    std::size_t stride = 1;
-    for (std::size_t d = was.dim + 1u; d < t.sizes.size(); ++d) stride *= static_cast<std::size_t>(t.sizes[d]);
-    bool flat = true;
-    for (std::size_t i = 0; i < t.values.size(); ++i) flat = flat && t.values[i] == t.values[i - i / stride % extent * stride];
-    return flat ? "values do not vary along the cut dim, so its shares may come in any order" : "";
+    auto const copy_like = [](placement p) { return p.is_replicate() || (p.is_partial() && p.reduce != reduction::sum); };
+    if (equal && copy_like(was) && copy_like(now)) return "equal copies are their own average, maximum and minimum";
+    if (zero && !was.is_shard() && !now.is_shard()) return "zeros are their own sum, average, maximum and minimum";
+    if (equal && was.is_shard() && now.is_shard(was.dim)) return "all ranks hold equal pieces, which may come in any order";
+    return {};
 }
 
 /// Does the op's result change with the values of operand i?

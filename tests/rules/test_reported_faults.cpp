@@ -85,3 +85,87 @@ TEST_CASE("A58: pieces are chunks of ceil(n / k) rows, so sizes 2, 3, 4, 5 of 14
     auto even = layout(1);
     CHECK_FALSE(even.apply(0, 4, placement::shard(0), {14}));
 }
+
+// ---- found by trying to break the rules ------------------------------------------------------------------------------------------------
+
+TEST_CASE("nearest upsampling cuts image dims only where the kernel's scale is the ratio of the sizes") {
+    auto const up = [](argument_value scale) {
+        return rows_of(example_op("aten::upsample_nearest1d")
+                           .tensor("self", {1, 2, 4})
+                           .literal("output_size", shape{8})
+                           .literal("scales", std::move(scale))
+                           .out({1, 2, 8}),
+                       2);
+    };
+    CHECK(has(up(none), "S2 -> S2"));
+    CHECK(has(up(2.0), "S2 -> S2"));
+    CHECK_FALSE(has(up(2.2), "S2 -> S2"));
+}
+
+TEST_CASE("a literal that is a flag counts as 1: it is not added once per rank") {
+    auto const scatter = [](argument_value value) {
+        return rows_of(example_op("aten::scatter.value")
+                           .tensor("self", {2})
+                           .literal("dim", std::int64_t{0})
+                           .tensor("index", {1}, dtype::int64)
+                           .literal("value", std::move(value))
+                           .out({2}),
+                       2);
+    };
+    CHECK(has(scatter(0.0), "P, R -> P"));
+    CHECK_FALSE(has(scatter(true), "P, R -> P"));
+    CHECK_FALSE(has(scatter(1.0), "P, R -> P"));
+}
+
+TEST_CASE("0 log 0 is 0, so x log y is not linear in x; a mean of whole numbers rounds") {
+    auto const xlogy = example_op("aten::xlogy.Tensor").tensor("self", {4}).tensor("other", {4}).out({4});
+    CHECK(rows_of(xlogy, 2) == texts{"R, R -> R", "S0, S0 -> S0"});
+    auto const mean = [](dtype t) {
+        return rows_of(example_op("aten::scatter_reduce.two")
+                           .tensor("self", {4}, t)
+                           .literal("dim", std::int64_t{0})
+                           .tensor("index", {4}, dtype::int64)
+                           .tensor("src", {4}, t)
+                           .literal("reduce", std::string("mean"))
+                           .literal("include_self", true)
+                           .out({4}, t),
+                       2);
+    };
+    CHECK(has(mean(dtype::float32), "P, R, P -> P"));
+    CHECK_FALSE(has(mean(dtype::int64), "P, R, P -> P"));
+}
+
+TEST_CASE("E5: cat promotes its operands as a cast does; whole numbers that wrap have no order") {
+    auto cat = example_op("aten::cat").tensors("tensors", {{4}, {4}}).literal("dim", std::int64_t{0}).out({8});
+    CHECK(has(rows_of(cat, 2), "P, P -> P"));
+    cat.operands[1].type = dtype::int64;
+    CHECK_FALSE(has(rows_of(cat, 2), "P, P -> P"));
+    auto const add = [](dtype t) {
+        return rows_of(example_op("aten::add.Scalar").tensor("self", {4}, t).literal("other", std::int64_t{10}).out({4}, t), 2);
+    };
+    CHECK(has(add(dtype::int64), "P(max) -> P(max)"));
+    CHECK_FALSE(has(add(dtype::uint8), "P(max) -> P(max)"));
+}
+
+TEST_CASE("einsum: no letter that stands twice in one factor is cut, however many there are") {
+    auto const e = [](char const* equation, std::vector<shape> const& in, shape out) {
+        return rows_of(example_op("aten::einsum").literal("equation", std::string(equation)).tensors("tensors", in).out(std::move(out)), 2);
+    };
+    for (auto const& row : e("ii,jj->ij", {{4, 4}, {4, 4}}, {4, 4})) CHECK_MESSAGE(row.find('S') == std::string::npos, row);
+    for (auto const& row : e("iijj->ij", {{4, 4, 4, 4}}, {4, 4})) CHECK_MESSAGE(row.find('S') == std::string::npos, row);
+    CHECK(has(e("ik,kj->ij", {{4, 4}, {4, 4}}, {4, 4}), "S0, R -> S0"));
+}
+
+TEST_CASE("as_strided of a tensor that is not contiguous has no local program") {
+    auto e = example_op("aten::as_strided").tensor("self", {4, 8}).literal("size", shape{4, 4}).literal("stride", shape{8, 1}).out({4, 4});
+    auto const whole = layout(1);
+    auto const play = [&] {
+        local_view v{&e.operation, {}, {}, 1};
+        for (auto const& t : e.operands) v.operands.push_back({t, piece_of(whole, device_mesh::parse("2"), t.sizes, 0), &whole});
+        for (auto const& t : e.outputs) v.outputs.push_back({t, piece_of(whole, device_mesh::parse("2"), t.sizes, 0), &whole});
+        standard_rules().local(v);
+    };
+    CHECK_NOTHROW(play());
+    e.operands[0].strides = {1, 4};
+    CHECK_THROWS_AS(play(), error);
+}

@@ -11,7 +11,8 @@ constexpr kind_set kinds_of_factor(double c) { return c >= 0 ? all_kinds : sums;
 /// a * self + b * other: linear in both together, affine in each (DECISIONS 5, case E6). Only the signs of a and b matter.
 inline void weighted_sum_rows(op_query const& q, row_list& rows, double a, double b) {
     add_cuts(q, rows);
-    auto const alone = [](double weight) { return weight >= 0 ? averages | extremes : averages; };
+    bool const wraps = is_integer(q.outputs[0].type) && element_bytes(q.outputs[0].type) < 4;  // 255 + 10 is 9: no order
+    auto const alone = [wraps](double weight) { return weight >= 0 && !wraps ? averages | extremes : averages; };
     if (auto const literal = number(*q.operation, "other")) {
         add_partials(q, rows, {"self"}, alone(a) | (*literal * b == 0 ? sums : no_kinds));
         return;
@@ -96,7 +97,7 @@ inline void add_arithmetic_rules(rule_registry& r) {
     r.add_all({"aten::pow.Tensor_Tensor", "aten::fmod.Tensor", "aten::fmod.Scalar", "aten::remainder.Tensor", "aten::remainder.Scalar",
                "aten::remainder.Scalar_Tensor", "aten::atan2", "aten::hypot"},
               pointwise_rule());
-    r.add("aten::xlogy.Tensor", passing_rule(sums));  // x log y
+    r.add("aten::xlogy.Tensor", pointwise_rule());  // x log y, but 0 where x is 0: not linear at y = 0
 }
 
 }  // namespace cantle::rules

@@ -54,6 +54,7 @@ public:
         rows_.assign(1, std::move(row));
         return *this;
     }
+    std::size_t size() const { return rows_.size(); }
     std::size_t operand_count() const { return operands_; }
     std::size_t output_count() const { return outputs_; }
     std::vector<axis_row> take() { return std::move(rows_); }

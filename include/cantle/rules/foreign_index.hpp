@@ -41,7 +41,7 @@ inline void write_along_dim_local(local_view const& v, local_program& p) {
     need_interval(v, into, dim);
     auto in = operand_values(v);
     auto const count = into.sizes()[dim];
-    in[index] = made_local(p, in[index], into.offset(dim), count, count).local;
+    in[index] = made_local(p, from_the_front(p, in[index], into.global.sizes[dim]), into.offset(dim), count, count).local;
     in[self] = with_spare_row(p, in[self], into.global.rank(), dim);
     p.returns({without_spare_row(p, p.call(*v.operation, std::move(in)), dim, count)});
 }

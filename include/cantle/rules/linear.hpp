@@ -79,13 +79,14 @@ inline void einsum_rule(op_query const& q, std::int64_t, row_list& rows) {
         for (std::size_t k = 0; k < i; ++k)
             if (c.factors[k].operand == c.factors[i].operand) return;  // a tensor with itself is not linear in it
     }
+    std::string diagonal;  // letters that stand twice in one factor cannot be cut anywhere
     for (auto const& f : c.factors)
         for (char x : f.letters)
-            if (std::count(f.letters.begin(), f.letters.end(), x) > 1) {  // a diagonal: that letter cannot be cut anywhere
-                for (auto& g : c.factors) std::replace(g.letters.begin(), g.letters.end(), x, '.');
-                std::replace(c.out.begin(), c.out.end(), x, '.');
-                return add_contraction_rows(q, c, rows);
-            }
+            if (std::count(f.letters.begin(), f.letters.end(), x) > 1) diagonal += x;
+    for (char x : diagonal) {
+        for (auto& g : c.factors) std::replace(g.letters.begin(), g.letters.end(), x, '.');
+        std::replace(c.out.begin(), c.out.end(), x, '.');
+    }
     add_contraction_rows(q, c, rows);
 }
 

@@ -108,7 +108,12 @@ void check_on_examples(Op const& own) {
         op_query const q{&o, e.operands, outputs};
         for (std::int64_t n : {2, 3, 4}) {
             row_list rows(e.operands.size(), outputs.size());
-            own.rows(q, n, rows);
+            try {
+                own.rows(q, n, rows);
+            } catch (error const& inner) {
+                throw error(error_code::bad_rule, "rule of " + name + ", row " + std::to_string(rows.size()),
+                            inner.subject() + ": " + inner.problem(), inner.remedy());
+            }
             for (auto const& row : rows.take()) check_row(q, row);
         }
     }

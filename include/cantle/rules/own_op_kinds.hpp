@@ -55,8 +55,18 @@ struct own_reduction {
     std::string name() const { return op_name; }
     void rows(op_query const& q, std::int64_t n, row_list& rows) const { rules::reduction_rule(kind, linear)(q, n, rows); }
     std::vector<tensor_meta> output_metas(op const& o, std::vector<tensor_meta> const& operands) const {
-        op_query const q{&o, operands, {}};
-        auto const reduced = rules::detail::reduced_dims(q);
+        auto const* dims = o.find("dim");
+        std::vector<std::int64_t> named;
+        if (dims && std::holds_alternative<std::int64_t>(*dims)) named = {std::get<std::int64_t>(*dims)};
+        else named = o.get<std::vector<std::int64_t>>("dim", {});
+        auto const rank = static_cast<std::int64_t>(operands[0].rank());
+        std::vector<bool> reduced(operands[0].rank(), named.empty());
+        for (auto d : named) {
+            if (d < -rank || d >= rank)
+                throw error(error_code::bad_graph, o.name, "it reduces dim " + std::to_string(d) + " of " + shape_text(operands[0].sizes),
+                            "name dims that exist");
+            reduced[static_cast<std::size_t>(d < 0 ? d + rank : d)] = true;
+        }
         bool const keep = o.get<bool>("keepdim", false);
         shape sizes;
         for (std::size_t d = 0; d < reduced.size(); ++d)

@@ -65,7 +65,7 @@ constexpr bool carries_order(dtype from, dtype to) {
     if (is_complex(from) || is_complex(to)) return false;
     if (is_value_preserving(from, to)) return true;
     if (to == dtype::boolean || to == dtype::uint8 || is_integer(from)) return is_floating_point(to) && element_bytes(to) > 1;
-    return !is_floating_point(to) || element_bytes(to) > 1;
+    return element_bytes(to) >= (is_floating_point(to) ? 2 : 4);  // narrow whole numbers wrap where the value does not fit
 }
 
 /// Of `kinds` those that an operand of type `from` can hold and an output of type `to` gets, where the op itself passes them.

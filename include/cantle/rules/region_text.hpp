@@ -66,6 +66,7 @@ public:
             a.optional = true;
             a.name.pop_back();
         }
+        if (a.name == "*") throw fail("'" + std::string(text) + "' is no axis", "write * for all axes not named, without ?");
         if (a.name.empty()) throw fail("an axis name is missing in '" + std::string(text) + "'", "write items as in dp=S0, *=R");
         return a;
     }
@@ -89,7 +90,8 @@ public:
         if (star.size() > 2) throw bad("it has more than one '*'");
         if (star.size() == 2) {
             c.ring = star[1] == "ring";
-            if (!c.ring && (!number(star[1], c.times) || c.times < 1)) throw bad("behind '*' stands a number of at least 1, or ring");
+            if (!c.ring && (!number(star[1], c.times) || c.times < 1 || c.times > 65536))
+                throw bad("behind '*' stands a number from 1 to 65536, or ring");
         }
         std::string_view tensor = star[0];
         c.gradient = take(tensor, "grad_");

@@ -18,6 +18,13 @@ inline void add_all_partials(op_query const& q, bool copies, row_list& rows) {
     if (copies) partial.addend(0);
 }
 inline bool is_power_of_two(std::int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+/// Kernels divide by the scale where one is given, not by the ratio of the sizes. `from_last`: 1 for the last dim.
+inline bool scale_is_ratio(op const& o, std::size_t from_last, double ratio) {
+    char const* const names[] = {"scales_w", "scales_h", "scales_d"};
+    auto scale = from_last <= 3 ? number(o, names[from_last - 1]) : std::nullopt;
+    if (!scale) scale = number(o, "scales");  // the 1d forms
+    return !scale || *scale == ratio;
+}
 }  // namespace detail
 
 /// upsample_* (self, output_size, ...) or its backward (grad_output, output_size, input_size, ...). `nearest`: copies, does not mix.
@@ -26,7 +33,8 @@ inline axis_rule upsample_rule(bool nearest, bool backward) {
         auto const& low = (backward ? q.outputs[0] : q.operands[0]).sizes;
         auto const& high = (backward ? q.operands[0] : q.outputs[0]).sizes;
         for (std::size_t d = 0; d < low.size(); ++d) {
-            bool const blocks = nearest && low[d] > 0 && high[d] % low[d] == 0 && detail::is_power_of_two(high[d] / low[d]);
+            bool const blocks = nearest && low[d] > 0 && high[d] % low[d] == 0 && detail::is_power_of_two(high[d] / low[d]) &&
+                                detail::scale_is_ratio(*q.operation, low.size() - d, static_cast<double>(high[d] / low[d]));
             if (d < 2 || blocks) rows.add({placement::shard(d)}, {placement::shard(d)});
         }
         detail::add_all_partials(q, nearest && !backward, rows);

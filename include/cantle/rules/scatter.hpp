@@ -4,6 +4,7 @@
 // row). Cuts of the other dims pass without communication (case A46), a cut of the written dim keeps the rank's own rows. What adds up is
 // linear in self and source together; shares of the updates add up where self is Partial too, so that it is counted once.
 #include <cantle/rules/foreign_index.hpp>
+#include <cantle/rules/pointwise.hpp>
 
 #include <optional>
 #include <string>
@@ -71,11 +72,13 @@ inline void write_along_dim_rule(op_query const& q, std::int64_t, row_list& rows
     auto const how = detail::write_of(*q.operation);
     std::vector<std::size_t> written{w.self};
     if (w.source) written.push_back(*w.source);
-    double const literal = q.operation->get<double>("value", 0.0);
+    double const literal = number(*q.operation, "value", 0.0);
     bool const with_self = q.operation->get<bool>("include_self", true);
     switch (how) {
         case write::replace: detail::add_filled_rows(rows, written, w.source || literal == 0.0); break;
-        case write::mean: detail::add_linear_rows(rows, written); break;
+        case write::mean:  // of whole numbers it rounds
+            if (is_floating_point(q.outputs[0].type)) detail::add_linear_rows(rows, written);
+            break;
         case write::multiply:
             // A factor per place; positive ones keep the order too, and a literal's sign is known.
             if (with_self) detail::add_linear_rows(rows, {w.self});

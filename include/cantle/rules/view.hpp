@@ -27,6 +27,20 @@ inline std::optional<placement> digit_to_dim(shape const& to, std::size_t first,
     return std::nullopt;
 }
 
+/// Where a block has one dim that is not 1 on each side, that dim of `to`: nothing is split or merged.
+inline std::optional<std::size_t> kept_dim(shape const& from, std::size_t i0, std::size_t i, shape const& to, std::size_t j0,
+                                           std::size_t j) {
+    std::optional<std::size_t> dim;
+    std::size_t left = 0, right = 0;
+    for (std::size_t d = i0; d < i; ++d) left += from[d] != 1;
+    for (std::size_t e = j0; e < j; ++e)
+        if (to[e] != 1) {
+            ++right;
+            dim = e;
+        }
+    return left == 1 && right == 1 ? dim : std::nullopt;
+}
+
 /// visit(dim of `from`, placement on `to`) for every plain shard of `from` by `n` that a reshape carries over.
 template <class Visit>
 void for_each_carried_cut(shape const& from, shape const& to, std::int64_t n, Visit visit) {
@@ -43,8 +57,10 @@ void for_each_carried_cut(shape const& from, shape const& to, std::int64_t n, Vi
         while (j < to.size() && to[j] == 1) ++j;
         std::int64_t prefix = 1;
         for (std::size_t d = i0; d < i; ++d) {
-            if (from[d] % n == 0)
+            if (from[d] % n == 0) {
                 if (auto p = digit_to_dim(to, j0, j, prefix, n)) visit(d, *p);
+            } else if (auto const kept = kept_dim(from, i0, i, to, j0, j); kept && from[d] != 1)
+                visit(d, placement::shard(*kept));  // does not divide: for uneven shards
             prefix *= from[d];
         }
     }
@@ -72,6 +88,14 @@ inline void reshape_local(local_view const& v, local_program& p) {
 
 /// as_strided reads memory by strides that rules do not know (DECISIONS 20): it is done whole, on partial values too.
 inline void strided_rule(op_query const&, std::int64_t, row_list& rows) { detail::add_partial_rows(rows); }
+/// Ranks hold contiguous tensors: strides of another memory would read other elements.
+inline void contiguous_only(local_view const& v, local_program& p) {
+    auto const& t = v.operands[0].global;
+    if (!t.strides.empty() && t.strides != contiguous_strides(t.sizes))
+        throw error(error_code::bad_graph, v.operation->name, "its operand is not contiguous, and programs of ranks know no strides",
+                    "put .contiguous() in front of as_strided");
+    run_unchanged(v, p);
+}
 
 namespace detail {
 /// Where permute, movedim, transpose and t put each dim.
@@ -215,7 +239,7 @@ inline void add_view_rules(rule_registry& r) {
                "aten::unflatten.int", "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::squeeze_copy",
                "aten::squeeze_copy.dim", "aten::squeeze_copy.dims"},
               reshape_rule, reshape_local);
-    r.add_all({"aten::as_strided", "aten::as_strided_copy"}, strided_rule, run_unchanged);
+    r.add_all({"aten::as_strided", "aten::as_strided_copy"}, strided_rule, contiguous_only);
     r.add_all({"aten::permute", "aten::permute_copy", "aten::transpose.int", "aten::transpose_copy.int", "aten::t", "aten::t_copy",
                "aten::movedim.int", "aten::movedim.intlist"},
               permute_rule);
