@@ -166,3 +166,11 @@ TEST_CASE("uneven strategies are true: every rank's share of work is the same in
         }
     CHECK(checked > 500);
 }
+
+// [16, 64, 64] -> [16, 64, 4, 16] on 3 ranks: 6 6 4 rows of 16, the split dim takes no part
+TEST_CASE("a view that neither splits nor merges a dim carries its uneven cut; what is split or merged stays even") {
+    CHECK(has(uneven(view_op({16, 64, 64}, {16, 64, 4, 16}), "3"), "S0 -> S0"));
+    CHECK(has(uneven(view_op({16, 1, 64}, {16, 64}), "3"), "S0 -> S0"));
+    CHECK_FALSE(has(even(view_op({16, 64, 64}, {16, 64, 4, 16}), "3"), "S0 -> S0"));
+    for (auto const& s : uneven(view_op({16, 64}, {1024}), "3")) CHECK_MESSAGE(s.find('S') == std::string::npos, s);
+}
