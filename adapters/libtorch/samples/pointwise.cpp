@@ -15,7 +15,7 @@ at::Tensor with_odd_ones(shape const& x) {
     auto t = eighths(x);
     double const odd[] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
                           -std::numeric_limits<double>::infinity()};
-    for (std::int64_t i = 0; i < 3 && i < t.numel(); ++i) t.view(-1)[i].fill_(odd[i]);
+    for (std::int64_t i = 0; i < 5 && i < t.numel(); ++i) t.view(-1)[(5 * i * i + 2 * i) % t.numel()].fill_(odd[i % 3]);
     return t;
 }
 
