@@ -6,11 +6,15 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 
+#include <ATen/TensorOperators.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -78,6 +82,24 @@ std::string kind_of(rule_oracle const& oracle) {
         kind += ";";
     }
     return kind;
+}
+
+/// The same call on other values: numbers with the other sign, flags turned over. Rows that hold for one sign of a single number do not
+/// hold for it. Nothing where the op refuses these values, or has no finite result where it had one.
+std::optional<rule_oracle> on_other_values(rule_oracle const& oracle, rule_registry const& rules) {
+    rule_sample other{*oracle.query().operation, {}, oracle.values_matter()};
+    for (auto const& t : oracle.operands())
+        other.operands.push_back(t.is_floating_point() ? -t : t.defined() && t.scalar_type() == at::kBool ? t.logical_not() : t);
+    try {
+        rule_oracle made(std::move(other), rules);
+        auto const finite = [](double v) { return std::isfinite(v); };
+        auto const all_finite = [&](rule_oracle const& x, std::size_t o) {
+            return std::all_of(x.wanted(o).values.begin(), x.wanted(o).values.end(), finite);
+        };
+        for (std::size_t o = 0; o < made.outputs().size(); ++o)
+            if (all_finite(oracle, o) && !all_finite(made, o)) return std::nullopt;
+        return made;
+    } catch (std::exception const&) { return std::nullopt; }
 }
 
 /// All samples of one op, checked in turn.
@@ -193,6 +215,9 @@ private:
                 if (verdict.refuted()) return true;
                 if (verdict.holds()) e.samples.insert(i);
             }
+            auto const other = on_other_values(oracles_[i], rules_);
+            for (auto n : e.axes)
+                if (other && other->check_meaning(e.row, n).refuted()) return true;
         }
         return false;
     }
@@ -234,7 +259,12 @@ private:
             for (auto n : axis_sizes) mutations.add(oracles_[i], rules_.rows(oracles_[i].query(), n), n);
             oracles_[i].forget();
         }
-        check_.mutations = mutations.finish(known_true_);
+        check_.mutations = mutations.finish(known_true_, [this](rule_oracle const& seen, axis_row const& row, std::int64_t n) {
+            auto const& kind = kinds_[static_cast<std::size_t>(&seen - oracles_.data())];
+            evidence e{row, {}, {n}};
+            return is_refuted(kind, e);
+        });
+        for (auto const& o : oracles_) o.forget();
     }
 };
 

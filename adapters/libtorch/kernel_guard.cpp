@@ -123,6 +123,13 @@ void guard_batch_norm(guarded_call const& c) {
         if (auto const t = c.operand(name); t.defined() && t.numel() > 0) c.need_sizes(name, {x.size(1)});
 }
 
+/// The kernel takes sizes and strides as they are, and reads past the end of a smaller tensor.
+void guard_reshape_alias(guarded_call const& c) {
+    std::int64_t count = 1;
+    for (auto s : c.call.get<std::vector<std::int64_t>>("size", {})) count *= s;
+    c.need(c.operand("self").numel() == count, "size does not fit");
+}
+
 }  // namespace
 
 void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
@@ -140,6 +147,7 @@ void guard_kernel(op const& call, std::span<at::Tensor const> operands) {
     else if (begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad")) guard_lists(c);
     else if (begins("aten::native_batch_norm") || begins("aten::_native_batch_norm"))
         guard_batch_norm(c);
+    else if (call.name == "aten::_reshape_alias") guard_reshape_alias(c);
 }
 
 }  // namespace cantle::libtorch

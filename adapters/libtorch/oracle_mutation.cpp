@@ -15,6 +15,16 @@ namespace {
 
 using split_outputs = std::vector<std::vector<std::vector<plain_values>>>;  // [split][output][rank]
 
+/// Is `t` the same piece `times` over along dim d?
+bool repeats_of(plain_values const& t, std::size_t d, std::int64_t times) {
+    std::size_t line = 1;  // values of all of dim d
+    for (auto e = d; e < t.sizes.size(); ++e) line *= static_cast<std::size_t>(t.sizes[e]);
+    auto const piece = line / static_cast<std::size_t>(times);
+    for (std::size_t i = 0; i < t.values.size(); ++i)
+        if (t.values[i] != t.values[i - i % line + i % line % piece]) return false;
+    return true;
+}
+
 /// Why a changed placement of output o is true all the same, or nothing.
 std::string excuse_of_output(split_outputs const& locals, std::size_t o, placement was, placement now, bool values_matter) {
     if (!values_matter) return "the op leaves memory as it is: there are no values to compare";
@@ -25,11 +35,22 @@ std::string excuse_of_output(split_outputs const& locals, std::size_t o, placeme
             equal = equal && t.values == first;
             zero = zero && std::all_of(t.values.begin(), t.values.end(), [](double v) { return v == 0; });
         }
-    auto const copy_like = [](placement p) { return p.is_replicate() || (p.is_partial() && p.reduce != reduction::sum); };
-    if (equal && copy_like(was) && copy_like(now)) return "equal copies are their own average, maximum and minimum";
-    if (zero && !was.is_shard() && !now.is_shard()) return "zeros are their own sum, average, maximum and minimum";
-    if (equal && was.is_shard() && now.is_shard(was.dim)) return "all ranks hold equal pieces, which may come in any order";
-    return {};
+    if (was.is_replicate() && equal && now.is_partial() && now.reduce != reduction::sum)
+        return "equal copies are their own average, maximum and minimum";
+    if (equal && was.is_partial() && was.reduce != reduction::sum && !now.is_shard() && now != placement::partial())
+        return "equal copies are their own average, maximum and minimum";
+    if (zero && equal && was.is_partial() && now.is_replicate()) return "zeros are their own sum, average, maximum and minimum";
+    if (zero && now.is_partial()) return "zeros are their own sum, average, maximum and minimum";
+    if (!equal || !was.is_shard() || !now.is_shard(was.dim)) return {};
+    auto const& t = locals[0][o][0];
+    if (was == placement::shard(was.dim) && now.outer > 1 && t.sizes[was.dim] % now.outer == 0 && repeats_of(t, was.dim, now.outer))
+        return "every rank holds the same pieces, so they may come in any order";
+    auto const extent = static_cast<std::size_t>(t.sizes[was.dim]);
+    std::size_t stride = 1;
+    for (std::size_t d = was.dim + 1u; d < t.sizes.size(); ++d) stride *= static_cast<std::size_t>(t.sizes[d]);
+    bool flat = true;
+    for (std::size_t i = 0; i < t.values.size(); ++i) flat = flat && t.values[i] == t.values[i - i / stride % extent * stride];
+    return flat ? "values do not vary along the cut dim, so its shares may come in any order" : "";
 }
 
 /// Does the op's result change with the values of operand i?
@@ -60,7 +81,7 @@ mutation_count& mutation_count::operator+=(mutation_count const& other) {
     return *this;
 }
 
-void mutation_check::tell(rule_oracle const& oracle, std::string const& change, axis_row const& changed, bool refuted,
+void mutation_check::tell(rule_oracle const& oracle, std::string const& change, axis_row const& changed, std::int64_t n, bool refuted,
                           std::function<std::string()> const& excuse) {
     ++count_.changed;
     if (refuted) {
@@ -73,7 +94,7 @@ void mutation_check::tell(rule_oracle const& oracle, std::string const& change, 
         ++count_.excused[why];
         return;
     }
-    open_.emplace(change, let_through{text_of(changed), text_of(oracle)});
+    open_.emplace(change, let_through{changed, n, &oracle});
     ++times_[change];
 }
 
@@ -111,7 +132,7 @@ void mutation_check::outputs(rule_oracle const& oracle, axis_row const& row, std
                 return !oracle.difference_of(outputs[o], o, l, mesh).empty();
             });
             auto const change = change_text(oracle, row, n, "output " + std::to_string(o) + " as " + to_string(now));
-            tell(oracle, change, changed, refuted,
+            tell(oracle, change, changed, n, refuted,
                  [&] { return excuse_of_output(locals, o, row.outputs[o], now, oracle.values_matter()); });
         }
     }
@@ -126,7 +147,7 @@ void mutation_check::operands(rule_oracle const& oracle, axis_row const& row, st
             auto const verdict = oracle.check_meaning(changed, n);
             if (verdict.outcome == oracle_verdict::kind::does_not_divide) continue;
             auto const change = change_text(oracle, row, n, "operand " + std::to_string(i) + " as " + to_string(now));
-            tell(oracle, change, changed, verdict.refuted(), [&]() -> std::string {
+            tell(oracle, change, changed, n, verdict.refuted(), [&]() -> std::string {
                 if (!oracle.values_matter()) return "the op leaves memory as it is: there are no values to compare";
                 if (std::any_of(declared.begin(), declared.end(), [&](axis_row const& r) { return is_dominated(changed, r); }))
                     return "the changed row is declared, or follows from a declared one";
@@ -142,18 +163,21 @@ void mutation_check::inner(rule_oracle const& oracle, axis_row const& row, std::
         auto changed = row;
         changed.inner.erase(changed.inner.begin() + static_cast<std::ptrdiff_t>(c));
         auto const change = change_text(oracle, row, n, "without inner collective " + std::to_string(c));
-        tell(oracle, change, changed, oracle.check(changed, n).refuted(), [] { return std::string(); });
+        tell(oracle, change, changed, n, oracle.check(changed, n).refuted(), [] { return std::string(); });
     }
 }
 
-mutation_count mutation_check::finish(std::set<std::string> const& known_true) {
+mutation_count mutation_check::finish(std::set<std::string> const& known_true,
+                                      std::function<bool(rule_oracle const&, axis_row const&, std::int64_t)> const& refuted_on_others) {
     for (auto const& [change, who] : open_) {
         auto const n = times_[change];
         if (refuted_.count(change)) count_.excused["chance on a sample, refuted by another one"] += n;
-        else if (known_true.count(who.row)) {
+        else if (known_true.count(text_of(who.row))) {
             count_.equivalent += n;
             count_.excused["the changed row is true: the search for true rows lists it"] += n;
-        } else count_.survivors.push_back(change + " is true on " + who.sample);
+        } else if (refuted_on_others && refuted_on_others(*who.sample, who.row, who.n)) {
+            count_.excused["chance on a sample, refuted by another one"] += n;
+        } else count_.survivors.push_back(change + " is true on " + text_of(*who.sample));
     }
     return std::move(count_);
 }

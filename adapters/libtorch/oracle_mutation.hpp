@@ -29,19 +29,25 @@ public:
     /// All mutations of `declared` on an axis of n ranks.
     void add(rule_oracle const& oracle, std::vector<axis_row> const& declared, std::int64_t n);
     /// The result. `known_true`: rows that the search for true rows has listed, as text.
-    mutation_count finish(std::set<std::string> const& known_true);
+    /// `refuted_on_others`: do other samples like that one refute the row? Asked only of what is left at the end.
+    mutation_count finish(std::set<std::string> const& known_true,
+                          std::function<bool(rule_oracle const&, axis_row const&, std::int64_t)> const& refuted_on_others = {});
 
 private:
     mutation_count count_;
     std::set<std::string> refuted_;
-    struct let_through { std::string row, sample; };
+    struct let_through {
+        axis_row row;
+        std::int64_t n;
+        rule_oracle const* sample;
+    };
     std::map<std::string, let_through> open_;  // change -> a sample that lets it through
     std::map<std::string, std::size_t> times_;
 
     void outputs(rule_oracle const& oracle, axis_row const& row, std::int64_t n);
     void operands(rule_oracle const& oracle, axis_row const& row, std::vector<axis_row> const& declared, std::int64_t n);
     void inner(rule_oracle const& oracle, axis_row const& row, std::int64_t n);
-    void tell(rule_oracle const& oracle, std::string const& change, axis_row const& changed, bool refuted,
+    void tell(rule_oracle const& oracle, std::string const& change, axis_row const& changed, std::int64_t n, bool refuted,
               std::function<std::string()> const& excuse);
 };
 

@@ -378,6 +378,21 @@ class Results(CliTest):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(sorted(p.name for p in self.path.iterdir()), ["graph.json", "plan.json"])
 
+    def test_check_rules_proves_one_op(self):
+        result = self.cantle("check-rules", "--op", "aten::mm", "--json")
+        if result.returncode == 2 and "libtorch" in result.stderr.lower():
+            self.skipTest("built without LibTorch")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("aten::mm", json.dumps(json.loads(result.stdout)))
+
+    def test_check_rules_refuses_an_unknown_op(self):
+        result = self.cantle("check-rules", "--op", "aten::mmm")
+        if "libtorch" in result.stderr.lower():
+            self.skipTest("built without LibTorch")
+        self.assertEqual(result.returncode, 2)
+        self.assertTrue(result.stderr.startswith("cantle error 701: "), result.stderr)
+        self.assertIn("aten::mm", result.stderr)
+
     def test_a_full_disk_leaves_nothing(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full here")

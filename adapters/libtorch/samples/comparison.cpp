@@ -43,9 +43,11 @@ void add_comparison_samples(sample_list& s) {
                           "aten::logical_or", "aten::logical_xor", "aten::__and__.Tensor", "aten::__or__.Tensor", "aten::__xor__.Tensor"}) {
             s.push_back(sample(name).arg("self", flags(a)).arg("other", flags(b)));
             s.push_back(sample(name).arg("self", indices(a, 11) - 5).arg("other", indices(b, 7) - 3));
+            s.push_back(sample(name).arg("self", (indices(a, 3) == 0).to(at::kLong)).arg("other", (indices(b, 4) == 1).to(at::kLong)));
         }
         for (auto name : {"aten::bitwise_left_shift.Tensor", "aten::bitwise_right_shift.Tensor"})
             s.push_back(sample(name).arg("self", indices(a, 11) - 5).arg("other", indices(b, 3)));
+        s.push_back(sample("aten::bitwise_right_shift.Tensor").arg("self", indices(a, 11) - 5).arg("other", indices(b, 3) + 1));
         s.push_back(sample("aten::clamp_min.Tensor").arg("self", eighths(a)).arg("min", eighths(b)));
         s.push_back(sample("aten::clamp_max.Tensor").arg("self", eighths(a)).arg("max", eighths(b)));
         s.push_back(sample("aten::clamp.Tensor").arg("self", eighths(a)).arg("min", eighths(b)).arg("max", eighths(b)));

@@ -64,6 +64,7 @@ void add_indexing_samples(sample_list& s) {
     put const once[] = {{{24, 4}, {indices({12}, 12)}, {12, 4}},
                         {{16}, {at::arange(16)}, {16}},                                 // A43
                         {{4, 4}, {at::arange(4), at::arange(4)}, {4}},                  // A44
+                        {{4, 4}, {indices({4}, 4), indices({4}, 4)}, {4}},              //
                         {{4, 12, 6, 3}, {skip, skip, indices({1}, 6)}, {4, 12, 1, 3}},  // Falcon's backward
                         {{4, 12, 6}, {skip, indices({12}, 12)}, {6}},                   // values broadcast
                         {{12, 5, 24}, {indices({6}, 12), skip, indices({6}, 24)}, {6, 5}},
@@ -78,7 +79,9 @@ void add_indexing_samples(sample_list& s) {
     put const often[] = {{{6, 4}, {indices({24}, 6)}, {24, 4}},
                          {{12, 3}, {indices({4, 6}, 12)}, {4, 6, 3}},
                          {{4, 12}, {indices({12}, 4), indices({12}, 12)}, {}},
-                         {{4, 12}, {indices({12, 1}, 4), indices({2}, 12)}, {12, 2}}};
+                         {{4, 12}, {indices({12, 1}, 4), indices({2}, 12)}, {12, 2}},
+                         {{12, 5, 24}, {at::zeros({6}, at::kLong), skip, at::zeros({6}, at::kLong)}, {6, 5}},
+                         {{4, 4}, {at::zeros({4}, at::kLong), at::zeros({4}, at::kLong)}, {4}}};
     for (auto const& [self, by, values] : often) {
         auto made = sample("aten::index_put").arg("self", eighths(self));
         s.push_back(indexed_by(made, by).arg("values", eighths(values)).arg("accumulate", true));

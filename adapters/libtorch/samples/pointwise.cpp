@@ -11,11 +11,12 @@ namespace {
 std::vector<shape> const pool{{12, 8}, {2, 12, 4}, {24}, {}, {1, 12}, {5, 3}, {2, 3, 4, 2}};
 
 /// Infinities and not-a-number among finite ones.
-at::Tensor with_odd_ones(shape const& x) {
+at::Tensor with_odd_ones(shape const& x, std::int64_t shift = 0) {
     auto t = eighths(x);
     double const odd[] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
                           -std::numeric_limits<double>::infinity()};
-    for (std::int64_t i = 0; i < 3 && i < t.numel(); ++i) t.view(-1)[i].fill_(odd[i]);
+    for (std::int64_t i = 0; i < 5 + shift && i < t.numel(); ++i)
+        t.view(-1)[(5 * i * i + (2 + shift) * i + shift) % t.numel()].fill_(odd[(i + shift) % 3]);
     return t;
 }
 
@@ -68,6 +69,9 @@ void add_unary(sample_list& s) {
     each({"aten::asin", "aten::acos", "aten::erfinv"}, [](shape const& x) { return eighths(x) / 32; });
     each({"aten::logit"}, [](shape const& x) { return eighths(x, true) / 32; });
     each({"aten::nan_to_num", "aten::isnan", "aten::isinf", "aten::isfinite"}, [](shape const& x) { return with_odd_ones(x); });
+    for (auto name : {"aten::nan_to_num", "aten::isnan", "aten::isinf", "aten::isfinite"})  // one pattern alone agrees by chance
+        for (auto const& x : pool)
+            for (std::int64_t shift : {1, 2, 5}) s.push_back(sample(name).arg("self", with_odd_ones(x, shift)));
     each({"aten::exp", "aten::floor"}, [](shape const& x) { return eighths(x, false, at::kFloat) / 4; });
     each({"aten::relu", "aten::sign", "aten::neg"}, [](shape const& x) { return indices(x, 7) - 3; });
     for (auto const& x : some(0)) {

@@ -96,6 +96,9 @@ void add_over_all(sample_list& s) {
                 s.push_back(sample(name).arg("self", mostly(all, x)));
                 s.push_back(sample(name).arg("self", mostly_numbers(all, x)));
                 s.push_back(sample(name).arg("self", at::full(x, all, at::kBool)));
+                auto one = at::full(x, !all, at::kBool);  // a single one is unlike the rest: a piece does not tell
+                one.view(-1)[one.numel() / 2].fill_(all);
+                s.push_back(sample(name).arg("self", one));
             }
         for (auto name : {"aten::argmax", "aten::argmin"})
             s.push_back(sample(name).arg("self", eighths(x)).arg("dim", none).arg("keepdim", false));

@@ -65,6 +65,12 @@ void add_scatter_samples(sample_list& s) {
                             .arg("index", often)
                             .arg("source", eighths(source))
                             .arg("alpha", alpha));
+        s.push_back(sample("aten::index_add")
+                        .arg("self", eighths(self))
+                        .arg("dim", dim)
+                        .arg("index", indices({count}, 2))
+                        .arg("source", eighths(source))
+                        .arg("alpha", 1.0));
         s.push_back(
             sample("aten::index_copy").arg("self", eighths(self)).arg("dim", dim).arg("index", once).arg("source", eighths(source)));
         for (double value : {0.0, -1.5}) {

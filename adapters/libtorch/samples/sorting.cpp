@@ -33,6 +33,7 @@ void add_sorting_samples(sample_list& s) {
     }
     for (std::int64_t n : {24, 12}) {
         s.push_back(sample("aten::bincount").arg("self", indices({n}, 5)).arg("weights", none).arg("minlength", 0));
+        s.push_back(sample("aten::bincount").arg("self", at::arange(n)).arg("weights", none).arg("minlength", 0));
         s.push_back(sample("aten::bincount").arg("self", indices({n}, 7)).arg("weights", eighths({n})).arg("minlength", 3));
     }
     auto const sorted = [](shape const& x) { return std::get<0>(at::sort(eighths(x))); };
