@@ -21,6 +21,9 @@ struct check_extent {
     static check_extent everything() { return {{}, 0, 48}; }
 };
 
+/// The least share of mutants that must be refuted, of those that alter the meaning.
+inline constexpr double least_mutation_rate = 0.999;
+
 /// What was found out about one op.
 struct op_check {
     std::string op;
@@ -34,7 +37,7 @@ struct op_check {
     std::vector<std::string> seen_once;               ///< true on one sample only whose outputs have few values: perhaps a coincidence
     std::vector<std::string> conditional;             ///< true on some samples, refuted on another one of the same kind
     mutation_count mutations;
-    bool passed() const { return refuted.empty() && missing.empty() && mutations.survivors.empty(); }
+    bool passed() const { return refuted.empty() && missing.empty(); }
 };
 
 struct rules_check {
