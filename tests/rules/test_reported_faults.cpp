@@ -97,7 +97,7 @@ TEST_CASE("nearest upsampling cuts image dims only where the kernel's scale is t
                            .out({1, 2, 8}),
                        2);
     };
-    CHECK(has(up(none), "S2 -> S2"));
+    CHECK(has(up(std::monostate{}), "S2 -> S2"));
     CHECK(has(up(2.0), "S2 -> S2"));
     CHECK_FALSE(has(up(2.2), "S2 -> S2"));
 }
