@@ -139,3 +139,46 @@ TEST_CASE("programs that would hang or read what is gone are refused: each broke
     few.pop_back();
     CHECK(refused(few) == error_code::bad_program);
 }
+
+TEST_CASE("what would run and give wrong numbers is refused: random ops, regions, uneven shards") {
+    auto const code = [](training_graph const& g, plan_options const& options) {
+        auto const mesh = device_mesh::parse("2");
+        auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
+        try {
+            lower(g, p, standard_rules(), 0);
+        } catch (error const& e) {
+            return e.code();
+        }
+        return error_code::bad_option;
+    };
+    auto const graph = [](shape sizes, bool random) {
+        graph_builder b;
+        auto const x = b.input("x", sizes);
+        auto const meta = contiguous_meta(sizes, dtype::float32);
+        auto const y = random ? b.call("aten::bernoulli.p", {{"self", x}, {"p", 0.5}}, std::vector<tensor_meta>{meta}) : b.relu(x);
+        b.output(y);
+        return b.build();
+    };
+    plan_options options;
+    CHECK(code(graph({8, 4}, false), options) == error_code::bad_option);  // runs
+    CHECK(code(graph({8, 4}, true), options) == error_code::bad_program);
+    options.uneven = true;
+    options.boundary.inputs = "S0";
+    CHECK(code(graph({7, 4}, false), options) == error_code::bad_program);
+
+    graph_builder b;
+    auto const x = b.input("x", {8, 4});
+    b.output(x);
+    auto g = b.build();
+    graph_node region;
+    region_options declared;
+    declared.name = "experts";
+    declared.inputs = declared.outputs = {"*=S0"};
+    region.operation = region_op(declared);
+    region.operands = {{0, 0}};
+    region.outputs = {g[0].outputs[0]};
+    region.name = "region";
+    g.nodes.insert(g.nodes.begin() + 1, region);
+    g.nodes[2].operands = {{1, 0}};
+    CHECK(code(g, {}) == error_code::bad_program);
+}

@@ -3,6 +3,8 @@
 // Graph + plan -> the program of one rank. Vertex by vertex, in the graph's order: first the moves that its operands need (each relay once,
 // when its first user comes), then the local program of the op under the plan's layouts. What the plan priced is what runs: one transfer
 // per step of every path, one all_reduce per inner collective.
+#include <cantle/graph/op_traits.hpp>
+#include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/program/program.hpp>
 #include <cantle/rules/local_program.hpp>
@@ -76,7 +78,10 @@ private:
         p_.values.push_back(std::move(info));
         return static_cast<program_value>(p_.values.size() - 1);
     }
-    local_piece piece(plan_layout l, tensor_meta const& meta) const { return piece_of(plan_.at(l), plan_.mesh, meta.sizes, p_.rank); }
+    local_piece piece(plan_layout l, tensor_meta const& meta) const {
+        refuse_uneven(l, meta, at_);
+        return piece_of(plan_.at(l), plan_.mesh, meta.sizes, p_.rank);
+    }
 
     void lower_source(vertex v) {
         auto const& meta = g_[v].outputs[0];
@@ -90,8 +95,26 @@ private:
         made_[v] = {value};
         p_.outputs.push_back({v, value, piece(plan_.nodes[v].operands[0], g_.meta(g_[v].operands[0]))});
     }
+    /// What would run and give wrong numbers in silence is refused.
+    void refuse_what_cannot_run(vertex v) const {
+        auto const& n = g_[v];
+        auto const fail = [&](std::string const& why, std::string const& remedy) {
+            return error(error_code::bad_program, "'" + n.name + "' (" + n.operation.name + ")", why, remedy);
+        };
+        if (p_.mesh.device_count() > 1 && is_random(n.operation))
+            throw fail("ranks would draw other random numbers than one rank", "set dropout to 0; random ops run from issue 5 on");
+        if (n.operation.name == region_op_name || n.operation.name == region_backward_op_name)
+            throw fail("a region's own function does not run yet", "plan it; regions run from issue 5 on");
+    }
+    void refuse_uneven(plan_layout l, tensor_meta const& meta, vertex v) const {
+        if (meta.defined && !plan_.at(l).fits(meta.sizes))
+            throw error(error_code::bad_program, "'" + g_[v].name + "'",
+                        "its tensor of " + shape_text(meta.sizes) + " lies unevenly as " + plan_.at(l).text(plan_.mesh),
+                        "plan without uneven shards; they run from issue 5 on");
+    }
     void lower_op(vertex v) {
         auto const& n = g_[v];
+        refuse_what_cannot_run(v);
         auto const& where = plan_.nodes[v];
         local_view view{&n.operation, {}, {}, plan_.mesh.dims()};
         std::vector<program_value> values;
@@ -185,7 +208,8 @@ private:
 }  // namespace detail
 
 /// The program of `rank` for `plan` of `g`. Preconditions: g is valid, the plan is one of g (refuse_foreign), 0 <= rank < device_count.
-/// Throws what a local rule throws for layouts that are none of its rule.
+/// Throws bad_program for what would not run rightly yet (random ops, regions, uneven shards), and what a local rule throws for layouts
+/// that are none of its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {
     static_assert(GivesLocalPrograms<Rules>, "lowering needs: cantle::local_program local(cantle::local_view const&) const;");
