@@ -25,6 +25,16 @@ at::Tensor flat_places(layout const& l, device_mesh const& mesh, shape const& gl
 
 }  // namespace
 
+at::Tensor reduced(std::vector<at::Tensor> const& all, reduction kind) {
+    auto sum = all[0].clone();
+    for (std::size_t m = 1; m < all.size(); ++m) {
+        if (kind == reduction::max) sum = at::maximum(sum, all[m]);
+        else if (kind == reduction::min) sum = at::minimum(sum, all[m]);
+        else sum = sum.add(all[m]);
+    }
+    return kind == reduction::avg ? sum.div(static_cast<double>(all.size())) : sum;
+}
+
 at::Tensor put_together(std::vector<at::Tensor> const& pieces, layout const& l, device_mesh const& mesh, shape const& global) {
     std::vector<at::Tensor> by_partial;  // one whole tensor per coordinate on the Partial axes
     auto kind = reduction::sum;
@@ -47,12 +57,7 @@ at::Tensor put_together(std::vector<at::Tensor> const& pieces, layout const& l, 
         if (!whole.defined()) whole = at::zeros({element_count(global)}, piece.options());
         whole.index_put_({flat_places(l, mesh, global, rank)}, piece.reshape({-1}));
     }
-    auto result = by_partial[0];
-    for (std::size_t i = 1; i < parts; ++i) {
-        if (kind == reduction::max) result = at::maximum(result, by_partial[i]);
-        else if (kind == reduction::min) result = at::minimum(result, by_partial[i]);
-        else result = result + by_partial[i];
-    }
+    auto result = reduced(by_partial, kind);
     if (averaged > 1) result = result / averaged;
     return result.reshape(global);
 }

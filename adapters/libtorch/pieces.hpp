@@ -12,6 +12,9 @@
 
 namespace cantle::libtorch {
 
+/// The reduction of the members' tensors, in their order.
+at::Tensor reduced(std::vector<at::Tensor> const& all, reduction kind);
+
 /// The tensor that the ranks' pieces mean under `l`: cuts joined, Partial axes reduced, copies taken from the first rank.
 at::Tensor put_together(std::vector<at::Tensor> const& pieces, layout const& l, device_mesh const& mesh, shape const& global);
 

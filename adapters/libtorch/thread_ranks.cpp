@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <adapters/libtorch/pieces.hpp>
 #include <adapters/libtorch/thread_ranks.hpp>
 
 #include <cantle/base/error.hpp>
@@ -93,16 +94,6 @@ struct hall {
         change.notify_all();
     }
 };
-
-at::Tensor reduced(std::vector<at::Tensor> const& all, reduction kind) {
-    auto sum = all[0].clone();
-    for (std::size_t m = 1; m < all.size(); ++m) {
-        if (kind == reduction::max) sum = at::maximum(sum, all[m]);
-        else if (kind == reduction::min) sum = at::minimum(sum, all[m]);
-        else sum = sum.add(all[m]);
-    }
-    return kind == reduction::avg ? sum.div(static_cast<double>(all.size())) : sum;
-}
 
 class thread_communicator final : public communicator {
 public:

@@ -148,35 +148,38 @@ void check_plan(training_graph const& g, tensor_map const& inputs, tensor_map co
     CHECK(compared == want.size());
 }
 
-}  // namespace
-
-TEST_CASE("optimal plans of small models on one to three axes give the loss and gradients of one rank") {
+/// check(graph, inputs, results of one rank) for every model.
+template <class Check>
+void for_each_case(Check check) {
     for (auto const& c : cases) {
         CAPTURE(c.model);
         auto const g = graph_of(c);
         auto const inputs = random_inputs(g, c.largest_index);
-        auto const want = replay(g, inputs);
+        check(g, inputs, replay(g, inputs));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("optimal plans of small models on one to three axes give the loss and gradients of one rank") {
+    for_each_case([](training_graph const& g, tensor_map const& inputs, tensor_map const& want) {
         for (auto const* sizes : {"2", "3", "4", "2x2", "2x3", "2x2x2"}) {
             CAPTURE(sizes);
             auto const mesh = device_mesh::parse(sizes);
             check_plan(g, inputs, want, mesh, standard_cost_model(mesh, find_cluster("h100")));
         }
-    }
+    });
 }
 
 TEST_CASE("random feasible plans give the loss and gradients of one rank") {
-    for (auto const& c : cases) {
-        CAPTURE(c.model);
-        auto const g = graph_of(c);
-        auto const inputs = random_inputs(g, c.largest_index);
-        auto const want = replay(g, inputs);
+    for_each_case([](training_graph const& g, tensor_map const& inputs, tensor_map const& want) {
         for (auto const* sizes : {"2", "3", "2x2", "2x3"})
             for (std::uint64_t seed = 1; seed <= 3; ++seed) {
                 CAPTURE(sizes);
                 CAPTURE(seed);
                 check_plan(g, inputs, want, device_mesh::parse(sizes), random_cost_model{seed});
             }
-    }
+    });
 }
 
 TEST_CASE("a rank that throws ends all ranks at once, and the error names op and rank") {

@@ -24,16 +24,6 @@ concept GivesLocalPrograms = requires(R const& r, local_view const& v) { { r.loc
 
 namespace detail {
 
-/// The program assumes no strides (DECISIONS 20): what comes out of a transfer is contiguous where eager had a view.
-inline op without_strides(op o) {
-    if (o.name == "aten::view" || o.name == "aten::_unsafe_view") {
-        o.name = "aten::reshape";
-        for (auto& a : o.arguments)
-            if (a.name == "size") a.name = "shape";
-    }
-    return o;
-}
-
 template <GivesLocalPrograms Rules>
 class lowering {
 public:
@@ -130,7 +120,7 @@ private:
         for (auto const& s : local.steps()) {
             program_step step;
             step.at = v;
-            step.call = without_strides(s.call);
+            step.call = s.call;
             for (auto i : s.inputs) step.inputs.push_back(values.at(i));
             if (s.is_all_reduce()) step.move = all_reduce(s, p_.values[step.inputs[0]]);
             for (std::uint32_t o = 0; o < s.outputs; ++o) {
