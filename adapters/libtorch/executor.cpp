@@ -2,6 +2,7 @@
 #include <adapters/libtorch/executor.hpp>
 
 #include <adapters/libtorch/op_values.hpp>
+#include <adapters/libtorch/run_context.hpp>
 
 #include <cantle/base/error.hpp>
 
@@ -75,8 +76,10 @@ void rank_executor::run_step(std::size_t s, std::vector<at::Tensor>& values, com
     values[step.outputs[0]] = rearranged(moved, t.unpack);
 }
 
-std::vector<at::Tensor> rank_executor::run(std::vector<at::Tensor> inputs, communicator& others) const {
+std::vector<at::Tensor> rank_executor::run(std::vector<at::Tensor> inputs, communicator& others, std::uint64_t seed) const {
     c10::AutoGradMode const no_gradients(false);
+    run_context const context{seed, &program_.mesh, program_.rank, &others};
+    run_context_guard const current(context);
     check_inputs(inputs);
     std::vector<at::Tensor> values(program_.values.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values[program_.inputs[i].value] = std::move(inputs[i]);

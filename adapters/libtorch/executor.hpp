@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -21,7 +22,8 @@ public:
 
     /// `inputs`: this rank's piece of every source, in the order of program().inputs. Gives the pieces of the sinks in order. Throws 303
     /// where a tensor has another shape or type than planned (both are named), and what an op or the communicator throws, with op and rank.
-    std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, communicator& others) const;
+    /// `seed` is equal on all ranks: random ops depend on it, on the op and on global indices only.
+    std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, communicator& others, std::uint64_t seed = 0) const;
     rank_program const& program() const { return program_; }
 
 private:

@@ -138,7 +138,7 @@ struct single_threaded_kernels {
 
 }  // namespace
 
-thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<std::vector<at::Tensor>> inputs) {
+thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<std::vector<at::Tensor>> inputs, std::uint64_t seed) {
     single_threaded_kernels const kernels;
     hall meeting;
     thread_run result;
@@ -151,7 +151,7 @@ thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<s
             at::set_num_threads(1);
             thread_communicator others(meeting, ranks[r].program().mesh, static_cast<std::int64_t>(r));
             try {
-                result.outputs[r] = ranks[r].run(std::move(inputs.at(r)), others);
+                result.outputs[r] = ranks[r].run(std::move(inputs.at(r)), others, seed);
             } catch (other_rank_failed const&) {
                 meeting.end();
             } catch (...) {

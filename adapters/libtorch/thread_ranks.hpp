@@ -27,6 +27,6 @@ struct thread_run {
 
 /// Runs one executor per rank of the mesh (in order of rank), each in a thread of its own. `inputs`: [rank][source]. Throws the error of
 /// the first rank that failed (lowest rank among those that did not merely follow another).
-thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<std::vector<at::Tensor>> inputs);
+thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<std::vector<at::Tensor>> inputs, std::uint64_t seed = 0);
 
 }  // namespace cantle::libtorch
