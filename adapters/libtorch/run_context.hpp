@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// What an op's kernel may ask about the run that calls it: the seed (random ops) and the other ranks (regions). Boxed calls carry tensors and
-// literals only, so it stands in the thread that runs the rank.
+// What an op's kernel may ask about the run that calls it: the seed (random ops) and the other ranks (regions). Boxed calls carry tensors
+// and literals only, so it stands in the thread that runs the rank.
 #include <adapters/libtorch/communicator.hpp>
 
 #include <cantle/mesh/device_mesh.hpp>
