@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// What the tests that run plans share: a graph in float64, inputs for it, prices drawn by chance, and one check of a plan - its programs fit
-// together, the collectives that ran are those that it prices, and the ranks' results put together are those of one rank.
+// What the tests that run plans share: a graph in float64, inputs for it, prices drawn by chance, and one check of a plan: its programs
+// fit together, the collectives that ran are those that it prices, and the ranks' results put together are those of one rank.
 #include <adapters/libtorch/pieces.hpp>
 #include <adapters/libtorch/replay.hpp>
 #include <adapters/libtorch/thread_ranks.hpp>
