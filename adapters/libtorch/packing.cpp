@@ -11,6 +11,13 @@ at::Tensor rearranged(at::Tensor const& t, rearrangement const& r) {
     return t.reshape(r.view).permute(r.order).reshape(r.result).contiguous();
 }
 
+/// This rank's part of `t` packed; the other parts are not copied.
+at::Tensor own_part(at::Tensor const& t, transfer const& x) {
+    auto const& r = x.pack;
+    auto const part = r.is_identity() ? t.reshape(r.result).select(0, x.member) : t.reshape(r.view).permute(r.order).select(0, x.member);
+    return part.reshape(at::IntArrayRef(r.result).slice(1)).contiguous();
+}
+
 at::Tensor spread(at::Tensor const& t, dim_spacing const& s) {
     auto const d = static_cast<std::int64_t>(s.dim);
     auto sizes = t.sizes().vec();
@@ -44,10 +51,10 @@ at::Tensor closed(at::Tensor const& t, dim_spacing const& s) {
 
 at::Tensor packed(at::Tensor const& value, transfer const& t) {
     if (t.before.empty()) return value.contiguous();
+    if (t.takes_part()) return own_part(value, t);
     auto buffer = value;
     for (auto const& s : t.spread) buffer = spread(buffer, s);
-    buffer = rearranged(buffer, t.pack);
-    return t.takes_part() ? buffer.select(0, t.member) : buffer;
+    return rearranged(buffer, t.pack);
 }
 
 at::Tensor unpacked(at::Tensor const& buffer, transfer const& t) {

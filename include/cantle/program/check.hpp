@@ -99,6 +99,11 @@ private:
         if (p.mesh != first.mesh || p.steps.size() != first.steps.size() || p.values.size() != first.values.size() ||
             ports_differ(p.inputs, first.inputs) || ports_differ(p.outputs, first.outputs))
             fail(p, 0, "has another mesh, other ports or another number of steps or values than rank " + std::to_string(first.rank));
+        for (program_value v = 0; v < p.values.size(); ++v) {
+            auto const &a = first.values[v], &b = p.values[v];
+            if (a.type != b.type || a.defined != b.defined || a.sizes.has_value() != b.sizes.has_value())
+                fail(p, 0, "knows value " + std::to_string(v) + " as another type than rank " + std::to_string(first.rank));
+        }
         for (std::size_t s = 0; s < p.steps.size(); ++s) {
             auto const &a = first.steps[s], &b = p.steps[s];
             bool const same = a.call.name == b.call.name && a.inputs == b.inputs && a.outputs == b.outputs && a.last_uses == b.last_uses &&
@@ -124,19 +129,15 @@ private:
     void check_meeting(std::size_t s) const {
         for (auto const& p : all_) {
             auto const& mine = p.steps[s].move;
-            if (!mine.communicates()) {
-                check_slice(p, s);
-                continue;
-            }
-            auto const type = p.values[p.steps[s].inputs[0]].type;
+            if (!mine.communicates()) check_slice(p, s);
             for (std::int64_t m = 0; m < mine.members; ++m) {
                 auto const& q = all_[static_cast<std::size_t>(rank_of_member(p.mesh, mine.axes, p.rank, m))];
                 auto const& other = q.steps[s].move;
                 auto const meets = "meets rank " + std::to_string(q.rank) + " in " + std::string(to_string(mine.kind));
-                if (other.sent() != mine.sent() || q.values[q.steps[s].inputs[0]].type != type)
-                    fail(p, s, meets + " with buffers of other sizes or types: " + shape_text(mine.sent()) + " and " +
-                                   shape_text(other.sent()));
+                if (other.sent() != mine.sent())
+                    fail(p, s, meets + " with buffers of other sizes: " + shape_text(mine.sent()) + " and " + shape_text(other.sent()));
                 if (other.pack != mine.pack || other.unpack != mine.unpack) fail(p, s, meets + ", which packs in another order");
+                if (!mine.communicates()) continue;
                 if (!takes_what_was_put(other, mine)) fail(p, s, meets + " and would read its padding or miss what it sends");
             }
             if (mine.kind == collective_kind::permute &&

@@ -96,6 +96,9 @@ private:
         for (auto const& s : path.steps) c.add_boundaries(s.step.to);
         layout from = plan_.at(path.from);
         for (auto const& s : path.steps) {
+            for (auto a : s.step.axes)
+                if (a >= plan_.mesh.dims())
+                    throw bad(whose, "a step runs over axis " + std::to_string(a) + ", which the mesh does not have", again);
             bool known = false;
             if (from.fits(meta.sizes, shard_policy::uneven))
                 for_each_transition(c, from, [&](transition const& t) { known = known || t == s.step; });
