@@ -2,6 +2,7 @@
 #include <adapters/libtorch/executor.hpp>
 
 #include <adapters/libtorch/op_values.hpp>
+#include <adapters/libtorch/packing.hpp>
 #include <adapters/libtorch/run_context.hpp>
 
 #include <cantle/base/error.hpp>
@@ -12,14 +13,6 @@
 #include <utility>
 
 namespace cantle::libtorch {
-namespace {
-
-at::Tensor rearranged(at::Tensor const& t, rearrangement const& r) {
-    if (r.is_identity()) return t.reshape(r.result).contiguous();
-    return t.reshape(r.view).permute(r.order).reshape(r.result).contiguous();
-}
-
-}  // namespace
 
 rank_executor::rank_executor(rank_program program, std::vector<std::string> names, c10::Device device)
     : program_(std::move(program)), names_(std::move(names)), device_(device) {
@@ -66,14 +59,8 @@ void rank_executor::run_step(std::size_t s, std::vector<at::Tensor>& values, com
         return;
     }
     auto const& t = step.move;
-    auto const& value = values[step.inputs[0]];
-    if (t.before.empty()) {  // made on the way inside an op: sizes are known only now
-        values[step.outputs[0]] = others.run(t, value.contiguous());
-        return;
-    }
-    auto const packed = rearranged(value, t.pack);
-    auto const moved = t.communicates() ? others.run(t, packed) : packed.select(0, t.member);
-    values[step.outputs[0]] = rearranged(moved, t.unpack);
+    auto const buffer = packed(values[step.inputs[0]], t);
+    values[step.outputs[0]] = unpacked(t.communicates() ? others.run(t, buffer) : buffer, t);
 }
 
 std::vector<at::Tensor> rank_executor::run(std::vector<at::Tensor> inputs, communicator& others, std::uint64_t seed) const {

@@ -11,6 +11,7 @@
 #include <cantle/program/lower.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
+#include <functional>
 #include <map>
 
 using namespace cantle;
@@ -140,7 +141,7 @@ TEST_CASE("programs that would hang or read what is gone are refused: each broke
     CHECK(refused(few) == error_code::bad_program);
 }
 
-TEST_CASE("what would run and give wrong numbers is refused: random ops, regions, uneven shards") {
+TEST_CASE("what would run and give wrong numbers is refused: random ops, regions") {
     auto const code = [](training_graph const& g, plan_options const& options) {
         auto const mesh = device_mesh::parse("2");
         auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
@@ -164,7 +165,7 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, regions
     CHECK(code(graph({8, 4}, true), options) == error_code::bad_program);
     options.uneven = true;
     options.boundary.inputs = "S0";
-    CHECK(code(graph({7, 4}, false), options) == error_code::bad_program);
+    CHECK(code(graph({7, 4}, false), options) == error_code::bad_option);  // runs
 
     graph_builder b;
     auto const x = b.input("x", {8, 4});
@@ -181,4 +182,121 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, regions
     g.nodes.insert(g.nodes.begin() + 1, region);
     g.nodes[2].operands = {{1, 0}};
     CHECK(code(g, {}) == error_code::bad_program);
+}
+
+// x [7, 4] -> relu -> y on 4 ranks: rows 2 2 2 1
+TEST_CASE("an uneven plan gives each rank its own sizes, and its collectives bring buffers of one size") {
+    graph_builder b;
+    auto const x = b.input("x", {7, 4});
+    b.output(b.relu(x));
+    plan_options options;
+    options.uneven = true;
+    options.boundary.inputs = "S0";
+    auto const mesh = device_mesh::parse("4");
+    auto const g = b.build();
+    auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
+    auto const all = lower_all(g, p, standard_rules());
+    for (std::int64_t r = 0; r < 4; ++r) {
+        auto const& in = all[static_cast<std::size_t>(r)].inputs[0];
+        CHECK(in.piece.sizes == shape{r < 3 ? 2 : 1, 4});
+        CHECK(in.piece.offset == shape{2 * r, 0});
+    }
+    for (std::size_t s = 0; s < all[0].steps.size(); ++s)
+        for (auto const& program : all) CHECK(program.steps[s].move.sent() == all[0].steps[s].move.sent());
+}
+
+namespace {
+/// Number and text of what `run` throws; 0 where it throws nothing.
+std::pair<int, std::string> thrown(std::function<void()> const& run) {
+    try {
+        run();
+    } catch (error const& e) {
+        return {e.number(), e.what()};
+    }
+    return {0, ""};
+}
+bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+}  // namespace
+
+TEST_CASE("a plan of another graph, of another mesh, and a rank that there is not, are refused before anything is lowered") {
+    auto const p = lowered(residual_mlp(1), "2x2");
+    auto const rules = standard_rules();
+    auto [number, text] = thrown([&] { lower(residual_mlp(1, 256), p.plan, rules, 0); });
+    CHECK(number == 802);
+    CHECK_MESSAGE(has(text, "structural hash"), text);
+    CHECK(thrown([&] { lower_all(residual_mlp(2), p.plan, rules); }).first == 802);
+    std::tie(number, text) = thrown([&] { lower(p.graph, p.plan, device_mesh::parse("4"), rules, 0); });
+    CHECK(number == 802);
+    CHECK_MESSAGE(has(text, "its mesh is 2x2"), text);
+    for (std::int64_t rank : {-1, 4}) {
+        std::tie(number, text) = thrown([&] { lower(p.graph, p.plan, rules, rank); });
+        CHECK(number == 701);
+        CHECK_MESSAGE(has(text, "rank " + std::to_string(rank)), text);
+        CHECK_MESSAGE(has(text, "whose ranks are 0 to 3"), text);
+    }
+    CHECK(thrown([&] { lower(p.graph, p.plan, p.plan.mesh, rules, 3); }).first == 0);
+}
+
+TEST_CASE("a plan that was changed by hand into one that would compute something else is refused, and the tensor is named") {
+    auto const p = lowered(residual_mlp(2), "2x4");
+    auto const rules = standard_rules();
+    REQUIRE(thrown([&] { lower(p.graph, p.plan, rules, 0); }).first == 0);
+    auto const refusal = [&](auto&& change) {
+        auto plan = p.plan;
+        change(plan);
+        auto const [number, text] = thrown([&] { lower(p.graph, plan, rules, 0); });
+        CHECK_MESSAGE((number == 803 || number == 105), text);
+        return text;
+    };
+    std::size_t to_relay = 0, to_operand = 0;
+    for (std::size_t i = 0; i < p.plan.moves.size(); ++i) {
+        auto const& m = p.plan.moves[i];
+        ++(m.to_relay == tensor_move::none ? to_operand : to_relay);
+        auto const name = "'" + p.graph[m.value.node].name + "'";
+        refusal([&](sharding_plan& q) { q.moves.erase(q.moves.begin() + static_cast<std::ptrdiff_t>(i)); });
+        for (std::uint32_t other = 0; other < p.plan.paths.size(); ++other)
+            if (p.plan.paths[other].from != p.plan.paths[m.path].from || p.plan.paths[other].to != p.plan.paths[m.path].to)
+                CHECK_MESSAGE(has(refusal([&](sharding_plan& q) { q.moves[i].path = other; }), "the move of " + name), name);
+    }
+    CHECK(to_relay + to_operand > 3);
+    for (std::size_t i = 0; i < p.plan.paths.size(); ++i)
+        for (std::size_t k = 0; k < p.plan.paths[i].steps.size(); ++k) {
+            auto const broken = [&](auto&& change) { return refusal([&](sharding_plan& q) { change(q.paths[i].steps[k]); }); };
+            for (int kind = 0; kind < 6; ++kind)
+                if (static_cast<collective_kind>(kind) != p.plan.paths[i].steps[k].step.kind)
+                    CHECK(has(broken([&](priced_transition& s) { s.step.kind = static_cast<collective_kind>(kind); }), "does not lead there"));
+            CHECK(has(broken([](priced_transition& s) { s.step.axes = {0, 2}; }), "which the mesh does not have"));
+            CHECK(has(broken([](priced_transition& s) { s.step.axes[0] ^= 1; }), "does not lead there"));
+            CHECK(has(broken([](priced_transition& s) { ++s.step.from_dim; }), "does not lead there"));
+            CHECK(has(broken([](priced_transition& s) { ++s.call.bytes_before; }), "priced are"));
+        }
+}
+
+// x [5, 4] on 4 ranks has rows 2 2 1 0: it may lie so, but nothing is computed on it.
+TEST_CASE("layouts that do not fit, and ops on empty pieces, are refused before anything runs") {
+    graph_builder b;
+    auto const x = b.input("x", {5, 4});
+    b.output(b.relu(x));
+    auto const g = b.build();
+    auto const mesh = device_mesh::parse("4");
+    plan_options options;
+    options.boundary.inputs = "R";
+    auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
+    auto const with = [&](char const* text) {
+        auto q = p;
+        q.relays.clear();
+        q.moves.clear();
+        q.layouts = {layout::parse(mesh, text)};
+        for (auto& n : q.nodes) {
+            n.operands.assign(n.operands.size(), 0);
+            n.outputs.assign(n.outputs.size(), 0);
+        }
+        return thrown([&] { lower_all(g, q, standard_rules()); });
+    };
+    CHECK(with("R").first == 0);
+    CHECK(with("S1").first == 0);
+    auto const [number, text] = with("S0");
+    CHECK(number == 803);
+    CHECK_MESSAGE(has(text, "leaves a rank without elements"), text);
+    CHECK(with("S1; d1=3>a0").first == 803);
 }

@@ -23,9 +23,8 @@
 // layouts and paths stand once. A vertex' "inner" lists the collectives inside its op. "name" is for readers; nothing depends on it.
 // A move goes from the producer (or from_relay) to to_relay or to one operand of user. No times of the run, no data of the host.
 #include <cantle/base/atomic_file.hpp>
-#include <cantle/graph/graph_hash.hpp>
+#include <cantle/plan/foreign.hpp>
 #include <cantle/plan/plan.hpp>
-#include <cantle/plan/plan_check.hpp>
 #include <cantle/plan/plan_json_reader.hpp>
 #include <cantle/plan/plan_json_writer.hpp>
 
@@ -53,27 +52,5 @@ inline void write_plan_json(sharding_plan const& plan, std::filesystem::path con
 
 /// Reads a plan file. Errors: file_not_found (101) and those of plan_from_json.
 inline sharding_plan read_plan_json(std::filesystem::path const& path) { return plan_from_json(read_file(path), path.string()); }
-
-/// Throws foreign_plan (802), naming all that differs, unless the plan was made for a graph of this structure and for this mesh; bad_field
-/// (105) where it contradicts that graph (plan_check.hpp).
-inline void refuse_foreign(sharding_plan const& plan, training_graph const& graph, device_mesh const& mesh) {
-    std::string differs;
-    auto const add = [&differs](std::string const& what) { differs += (differs.empty() ? "" : "; ") + what; };
-    if (plan.mesh != mesh) add("its mesh is " + plan.mesh.text() + ", this one is " + mesh.text());
-    if (plan.nodes.size() != graph.size())
-        add("it places " + std::to_string(plan.nodes.size()) + " vertices, the graph has " + std::to_string(graph.size()));
-    if (auto const hash = structural_hash(graph); plan.made_from.graph != hash)
-        add("its graph has the structural hash " + plan.made_from.graph.hex() + ", this one " + hash.hex());
-    // Equal hashes are no proof for a file that was edited: what indexes into the graph must fit it.
-    for (vertex v = 0; differs.empty() && v < graph.size(); ++v)
-        if (plan.nodes[v].operands.size() != graph[v].operands.size() || plan.nodes[v].outputs.size() != graph[v].outputs.size())
-            add("it gives '" + graph[v].name + "' another number of operands or outputs");
-    if (!differs.empty())
-        throw error(error_code::foreign_plan, "plan", "it belongs to another graph or mesh: " + differs,
-                    "plan this graph on this mesh, or give the graph and mesh that the plan was made for");
-    if (auto const wrong = find_contradiction(plan, graph))
-        throw error(error_code::bad_field, "plan" + (wrong->place.empty() ? "" : ": " + wrong->place),
-                    "field '" + wrong->field + "' " + wrong->problem, "correct the field, or plan again");
-}
 
 }  // namespace cantle

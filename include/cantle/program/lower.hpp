@@ -6,7 +6,9 @@
 #include <cantle/graph/op_traits.hpp>
 #include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan.hpp>
+#include <cantle/program/check.hpp>
 #include <cantle/program/program.hpp>
+#include <cantle/program/runnable.hpp>
 #include <cantle/rules/local_program.hpp>
 
 #include <algorithm>
@@ -69,7 +71,6 @@ private:
         return static_cast<program_value>(p_.values.size() - 1);
     }
     local_piece piece(plan_layout l, tensor_meta const& meta) const {
-        refuse_uneven(l, meta, at_);
         return piece_of(plan_.at(l), plan_.mesh, meta.sizes, p_.rank);
     }
 
@@ -95,12 +96,6 @@ private:
             throw fail("ranks would draw other random numbers than one rank", "set dropout to 0; random ops run from issue 5 on");
         if (n.operation.name == region_op_name || n.operation.name == region_backward_op_name)
             throw fail("a region's own function does not run yet", "plan it; regions run from issue 5 on");
-    }
-    void refuse_uneven(plan_layout l, tensor_meta const& meta, vertex v) const {
-        if (meta.defined && !plan_.at(l).fits(meta.sizes))
-            throw error(error_code::bad_program, "'" + g_[v].name + "'",
-                        "its tensor of " + shape_text(meta.sizes) + " lies unevenly as " + plan_.at(l).text(plan_.mesh),
-                        "plan without uneven shards; they run from issue 5 on");
     }
     void lower_op(vertex v) {
         auto const& n = g_[v];
@@ -131,6 +126,12 @@ private:
         }
         for (std::uint32_t i = 0; i < n.outputs.size(); ++i) {
             made_[v].push_back(values.at(local.results().at(i)));
+            auto const& known = p_.values[made_[v][i]].sizes;
+            if (known && n.outputs[i].defined && *known != view.outputs[i].sizes())
+                throw error(error_code::bad_program, "'" + n.name + "' (" + n.operation.name + ")",
+                            "its local program gives output " + std::to_string(i) + " as " + shape_text(*known) + ", the plan says " +
+                                shape_text(view.outputs[i].sizes()),
+                            "mend the op's local rule");
             p_.values[made_[v][i]] = {view.outputs[i].sizes(), n.outputs[i].type, n.outputs[i].defined};
         }
     }
@@ -150,13 +151,14 @@ private:
     program_value operand(vertex v, std::uint32_t slot) {
         auto const ref = g_[v].operands[slot];
         auto const at = move_to_operand_.find({v, slot});
-        if (at == move_to_operand_.end()) return relay_or_made(ref);
+        if (at == move_to_operand_.end()) return unmoved(ref, plan_.nodes[v].operands[slot]);
         auto const& m = *at->second;
         return moved(m.from_relay == tensor_move::none ? made_[ref.node][ref.output] : relay(m.from_relay), m, g_.meta(ref));
     }
-    program_value relay_or_made(value_ref ref) {
+    program_value unmoved(value_ref ref, plan_layout wanted) {
         auto const r = relay_of_.find(ref);
-        return r == relay_of_.end() ? made_[ref.node][ref.output] : relay(r->second);
+        bool const as_made = plan_.at(plan_.nodes[ref.node].outputs[ref.output]) == plan_.at(wanted);
+        return as_made || r == relay_of_.end() ? made_[ref.node][ref.output] : relay(r->second);
     }
     program_value relay(std::uint32_t r) {
         auto& value = relayed_[r];
@@ -192,18 +194,41 @@ private:
                         kept[v] = true;
                         s->last_uses.push_back(v);
                     }
+        for (auto const& port : p_.inputs)  // what nobody reads goes with the first step
+            if (!kept[port.value] && !p_.steps.empty()) p_.steps.front().last_uses.push_back(port.value);
     }
 };
 
 }  // namespace detail
 
-/// The program of `rank` for `plan` of `g`. Preconditions: g is valid, the plan is one of g (refuse_foreign), 0 <= rank < device_count.
-/// Throws bad_program for what would not run rightly yet (random ops, regions, uneven shards), and what a local rule throws for layouts
-/// that are none of its rule.
+/// The program of `rank` for `plan` of `g`. Preconditions: g is valid; the plan's indices are within its tables.
+/// Throws before anything else what refuse_unrunnable and refuse_unknown_rank throw (a plan of another graph, a rank that its mesh does not
+/// have); bad_program for what would not run rightly yet (random ops, regions), and what a local rule throws for layouts that are none of
+/// its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {
     static_assert(GivesLocalPrograms<Rules>, "lowering needs: cantle::local_program local(cantle::local_view const&) const;");
+    refuse_unknown_rank(plan, rank);
+    refuse_unrunnable(g, plan);
     return detail::lowering<Rules>(g, plan, rules, rank).run();
+}
+
+/// The same for one rank of `mesh`, the ranks that are there. Throws foreign_plan where the plan was made for another mesh.
+template <class Rules>
+rank_program lower(training_graph const& g, sharding_plan const& plan, device_mesh const& mesh, Rules const& rules, std::int64_t rank) {
+    refuse_foreign(plan, g, mesh);
+    return lower(g, plan, rules, rank);
+}
+
+/// The programs of all ranks in order, checked to fit together (check.hpp). Throws as lower and check_programs do.
+template <class Rules>
+std::vector<rank_program> lower_all(training_graph const& g, sharding_plan const& plan, Rules const& rules) {
+    static_assert(GivesLocalPrograms<Rules>, "lowering needs: cantle::local_program local(cantle::local_view const&) const;");
+    refuse_unrunnable(g, plan);
+    std::vector<rank_program> all;
+    for (std::int64_t r = 0; r < plan.mesh.device_count(); ++r) all.push_back(detail::lowering<Rules>(g, plan, rules, r).run());
+    check_programs(all);
+    return all;
 }
 
 }  // namespace cantle
