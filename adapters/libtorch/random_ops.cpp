@@ -296,7 +296,7 @@ std::tuple<Tensor, Tensor> dropout(Tensor const& input, double p, std::optional<
 
 TORCH_LIBRARY_FRAGMENT(cantle, m) {
     auto const elements = std::string(", int draw, int first, int[] counts, int[] strides) -> ");
-    auto const define = [&](std::string const& head, char const* result = "Tensor") { m.def(head + elements + result); };
+    auto const define = [&](std::string const& head, char const* result = "Tensor") { m.def((head + elements + result).c_str()); };
     define("counter_uniform(int[] size, float from, float to, ScalarType dtype, Device device");
     define("counter_normal(int[] size, float mean, float std, ScalarType dtype, Device device");
     define("counter_exponential(int[] size, float lambd, ScalarType dtype, Device device");
