@@ -219,7 +219,7 @@ TEST_CASE("types, ranges and distributions are those of the ops") {
     double const root = 200;  // of the number of elements: means are right within 4 deviations / root
     for (auto type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16}) {
         auto const u = call("cantle::counter_uniform", {{"from", 2.0}, {"to", 4.0}}, many, type);
-        CHECK(u.scalar_type() == type);
+        CHECK((u.scalar_type() == type));
         CHECK(u.min().item<double>() >= 2);
         CHECK(u.max().item<double>() < 4);
         // Bits are cut off, so that narrow types are low by half of their last one.
@@ -291,7 +291,7 @@ TEST_CASE("dropout keeps native_dropout's meaning: p of 0 and 1, evaluation, the
             for (double p : {0.0, 1.0}) CHECK(same(dropout(x, p, train), torch(x, p, train)));
         CHECK(same(dropout(x, 0.5, false), torch(x, 0.5, false)));
         auto const out = dropout(x, 0.25, true);
-        CHECK(out[1].scalar_type() == at::kBool);
+        CHECK((out[1].scalar_type() == at::kBool));
         CHECK(at::equal(out[0], x.mul(out[1]).mul(1 / 0.75)));
         CHECK(out[1].any().item<bool>());
         CHECK_FALSE(out[1].all().item<bool>());
