@@ -10,6 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <c10/util/TypeCast.h>
 #include <torch/library.h>
@@ -254,11 +255,14 @@ Tensor randint(at::IntArrayRef size, std::int64_t low, std::int64_t high, at::Sc
     });
 }
 
+/// k / 2^53 < p is k < ceil(p * 2^53), in whole numbers.
+std::int64_t bound_of(double p) {
+    TORCH_CHECK(0 <= p && p <= 1, "a probability is between 0 and 1, not ", p);
+    return static_cast<std::int64_t>(std::ceil(p * static_cast<double>(std::int64_t{1} << 53)));
+}
 /// True where the element's number in [0, 1) is below p.
 Tensor below(double p, at::IntArrayRef size, at::Device device, draw const& d) {
-    TORCH_CHECK(0 <= p && p <= 1, "a probability is between 0 and 1, not ", p);
-    // k / 2^53 < p is k < ceil(p * 2^53), in whole numbers.
-    auto const bound = static_cast<std::int64_t>(std::ceil(p * static_cast<double>(std::int64_t{1} << 53)));
+    auto const bound = bound_of(p);
     if (!on_cpu(device)) {
         tensor_bits const b(d, device);
         return (leading(b.high(), b.low(), 53) < bound).reshape(size);
@@ -289,9 +293,29 @@ Tensor randperm(at::IntArrayRef size, at::ScalarType type, at::Device device, st
 std::tuple<Tensor, Tensor> dropout(Tensor const& input, double p, std::optional<bool> train, std::int64_t number, std::int64_t first,
                                    at::IntArrayRef counts, at::IntArrayRef strides) {
     if (!train.value_or(true)) return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
-    auto const dropped = below(p, input.sizes(), input.device(), draw(number, first, counts, strides));
-    auto const mask = dropped.logical_not();
-    return {input.mul(mask).mul_(p == 1 ? 0.0 : 1 / (1 - p)), mask};
+    draw const d(number, first, counts, strides);
+    double const scale = p == 1 ? 0.0 : 1 / (1 - p);
+    if (!on_cpu(input.device())) {
+        auto const mask = below(p, input.sizes(), input.device(), d).logical_not();
+        return {input.mul(mask).mul_(scale), mask};
+    }
+    // One pass; products are taken in float32 for narrower types, as ATen does.
+    auto const bound = bound_of(p);
+    auto const x = input.contiguous();
+    auto out = at::empty_like(x), mask = at::empty(x.sizes(), at::TensorOptions(at::kBool));
+    TORCH_CHECK(x.numel() == d.size(), "a draw of ", d.size(), " elements is not one of a tensor of shape ", x.sizes());
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "counter_dropout", [&] {
+        using wide = at::opmath_type<scalar_t>;
+        auto const* const from = x.const_data_ptr<scalar_t>();
+        auto* const to = out.mutable_data_ptr<scalar_t>();
+        auto* const kept = mask.mutable_data_ptr<bool>();
+        auto const by = static_cast<wide>(scale);
+        for_each_element(d, [=](std::int64_t i, bits const& block, std::size_t which) {
+            kept[i] = static_cast<std::int64_t>(block[which] >> 11) >= bound;
+            to[i] = static_cast<scalar_t>(static_cast<wide>(from[i]) * static_cast<wide>(kept[i]) * by);
+        });
+    });
+    return {out, mask};
 }
 
 TORCH_LIBRARY_FRAGMENT(cantle, m) {

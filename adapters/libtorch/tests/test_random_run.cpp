@@ -2,80 +2,25 @@
 // Models with dropout, run: any plan on any mesh gives the loss and gradients that the plan of one rank gives with the same seed.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <adapters/libtorch/capture_models.hpp>
-#include <adapters/libtorch/oracle.hpp>
-#include <adapters/libtorch/pieces.hpp>
-#include <adapters/libtorch/thread_ranks.hpp>
+#include <adapters/libtorch/tests/run_plan.hpp>
 
 #include <cantle/cost/standard_cost_model.hpp>
-#include <cantle/graph/builder.hpp>
 #include <cantle/graph/canonical.hpp>
-#include <cantle/planner.hpp>
-#include <cantle/program/check.hpp>
-#include <cantle/program/lower.hpp>
-
-#include <ATen/ATen.h>
-#include <doctest/doctest.h>
+#include <cantle/graph/op_traits.hpp>
 
 namespace {
 
 using namespace cantle;
 using namespace cantle::libtorch;
-using tensor_map = std::map<std::string, at::Tensor>;
+using namespace cantle::libtorch::tests;
 
-/// Prices drawn from a hash of the question: its optimum is any feasible plan. Seed 0: the prices of an H100.
-struct price_list {
-    standard_cost_model real;
-    std::uint64_t seed = 0;
-    double price(stable_hasher& h, double most) const { return most * static_cast<double>(h.add(seed).finish().low % 1000) / 1000; }
-    double compute(op_query const& q) const {
-        if (seed == 0) return real.compute(q);
-        stable_hasher h;
-        h.add(q.name());
-        for (auto const& t : q.operands) h.add(t.sizes);
-        for (auto const& t : q.outputs) h.add(t.sizes);
-        return price(h, 50.0);
-    }
-    double collective(collective_call const& c) const {
-        if (seed == 0) return real.collective(c);
-        stable_hasher h;
-        h.add(c.kind).add(c.axes).add(c.bytes_before).add(c.bytes_after);
-        return price(h, 5.0);
-    }
-    void feed(stable_hasher& h) const { h.add("prices").add(seed); }
-};
-
-training_graph in_float64(training_graph g) {
-    for (auto& n : g.nodes) {
-        for (auto& t : n.outputs)
-            if (t.type == dtype::float32) t.type = dtype::float64;
-        for (auto& a : n.operation.arguments)
-            if (auto* const t = std::get_if<dtype>(&a.value); t && *t == dtype::float32) a.value = dtype::float64;
-    }
-    return g;
-}
-tensor_map random_inputs(training_graph const& g, std::int64_t largest_index) {
-    at::manual_seed(11);
-    tensor_map inputs;
-    for (auto const& n : g.nodes) {
-        if (!is_source(n.role) || n.role == node_role::constant) continue;
-        auto const& meta = n.outputs[0];
-        if (is_floating_point(meta.type)) inputs[n.name] = at::randn(meta.sizes, at::kDouble) * (meta.rank() > 1 ? 0.2 : 1.0);
-        else inputs[n.name] = at::randint(largest_index, meta.sizes, at::kLong);
-    }
-    return inputs;
-}
-
-/// Every sink's tensor after a run under a plan for that mesh.
+/// Every sink's tensor after a run under a plan for that mesh: at the prices of an H100, or at prices drawn by chance (not 0).
 tensor_map run(training_graph const& g, tensor_map const& inputs, char const* sizes, std::uint64_t seed, std::uint64_t prices = 0) {
     auto const mesh = device_mesh::parse(sizes);
-    auto const p = plan(g, mesh, standard_registry(), price_list{standard_cost_model(mesh, find_cluster("h100")), prices});
-    std::vector<rank_program> programs;
-    for (std::int64_t r = 0; r < mesh.device_count(); ++r) programs.push_back(lower(g, p, standard_registry(), r));
-    check_programs(programs);
-    std::vector<std::string> names;
-    for (auto const& n : g.nodes) names.push_back(n.name);
+    auto const p = prices == 0 ? plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")))
+                               : plan(g, mesh, standard_rules(), random_cost_model{prices});
     std::vector<rank_executor> ranks;
-    for (auto& program : programs) ranks.emplace_back(std::move(program), names);
+    for (auto& program : programs_of(g, p)) ranks.emplace_back(std::move(program), names_of(g));
     auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs), seed);
     tensor_map whole;
     for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
