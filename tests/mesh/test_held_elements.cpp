@@ -56,7 +56,8 @@ TEST_CASE("every rank's elements are those that the layout gives it, in its loca
                 for (std::size_t k = 0; k < mesh.dims(); ++k) {
                     auto const axis = random() % mesh.dims(), dim = random() % sizes.size();
                     auto const outer = static_cast<std::int64_t>(1 + random() % 3);
-                    l.apply(axis, mesh.size(axis), placement::shard(dim, outer), sizes, random() % 2 ? shard_policy::even : shard_policy::uneven);
+                    auto const policy = random() % 2 ? shard_policy::even : shard_policy::uneven;
+                    l.apply(axis, mesh.size(axis), placement::shard(dim, outer), sizes, policy);
                 }
                 for (std::int64_t r = 0; r < mesh.device_count(); ++r) {
                     auto const piece = piece_of(l, mesh, sizes, r);

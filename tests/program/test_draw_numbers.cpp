@@ -16,7 +16,8 @@ struct drawing {
         n.name = "v" + std::to_string(g.size());
         n.operation.name = std::move(name);
         for (auto v : from) {
-            n.operation.arguments.push_back({"x" + std::to_string(n.operands.size()), operand_slot{static_cast<std::uint32_t>(n.operands.size())}});
+            auto const i = static_cast<std::uint32_t>(n.operands.size());
+            n.operation.arguments.push_back({"x" + std::to_string(i), operand_slot{i}});
             n.operands.push_back({v, 0});
         }
         n.outputs = {contiguous_meta({4}, dtype::float32)};

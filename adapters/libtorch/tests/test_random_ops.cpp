@@ -199,14 +199,20 @@ TEST_CASE("on other devices the same bits are drawn") {
     auto const [g, h] = both([&] { return call("cantle::counter_normal", {{"mean", 0.0}, {"std", 1.0}}, x); });
     CHECK(at::allclose(g, h, 1e-12, 1e-12));
     for (auto high : {std::int64_t{7}, std::int64_t{1} << 40, (std::int64_t{1} << 62) + 12345}) {
-        auto const [a, b] = both([&] { return call("cantle::counter_randint", {{"low", std::int64_t{-3}}, {"high", high}}, x, at::kLong); });
+        std::vector<argument> const range{{"low", std::int64_t{-3}}, {"high", high}};
+        auto const [a, b] = both([&] { return call("cantle::counter_randint", range, x, at::kLong); });
         CHECK(at::equal(a, b));
     }
     auto const [p, q] = both([&] { return call("cantle::counter_randperm", {}, {40}, at::kLong); });
     CHECK(at::equal(p, q));
     op const dropout{"cantle::counter_dropout",
-                     {{"input", operand_slot{0}}, {"p", 0.25}, {"train", std::monostate{}}, {"draw", std::int64_t{2}},
-                      {"first", std::int64_t{3}}, {"counts", std::vector<std::int64_t>{4, 2}}, {"strides", std::vector<std::int64_t>{5, 1}}}};
+                     {{"input", operand_slot{0}},
+                      {"p", 0.25},
+                      {"train", std::monostate{}},
+                      {"draw", std::int64_t{2}},
+                      {"first", std::int64_t{3}},
+                      {"counts", std::vector<std::int64_t>{4, 2}},
+                      {"strides", std::vector<std::int64_t>{5, 1}}}};
     std::vector<at::Tensor> const input{at::ones({2, 4}, at::kDouble)};
     auto const here = call_op(dropout, input);
     portable_draws_guard const portable;
@@ -277,8 +283,13 @@ TEST_CASE("dropout keeps native_dropout's meaning: p of 0 and 1, evaluation, the
     seeded const run(1);
     auto const dropout = [](at::Tensor const& x, double p, argument_value train) {
         op const o{"cantle::counter_dropout",
-                   {{"input", operand_slot{0}}, {"p", p}, {"train", std::move(train)}, {"draw", std::int64_t{0}},
-                    {"first", std::int64_t{0}}, {"counts", std::vector<std::int64_t>{x.numel()}}, {"strides", std::vector<std::int64_t>{1}}}};
+                   {{"input", operand_slot{0}},
+                    {"p", p},
+                    {"train", std::move(train)},
+                    {"draw", std::int64_t{0}},
+                    {"first", std::int64_t{0}},
+                    {"counts", std::vector<std::int64_t>{x.numel()}},
+                    {"strides", std::vector<std::int64_t>{1}}}};
         return call_op(o, std::vector<at::Tensor>{x});
     };
     auto const torch = [](at::Tensor const& x, double p, argument_value train) {

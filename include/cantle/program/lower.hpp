@@ -208,8 +208,8 @@ private:
 }  // namespace detail
 
 /// The program of `rank` for `plan` of `g`. Preconditions: g is valid, the plan is one of g (refuse_foreign), 0 <= rank < device_count.
-/// Throws bad_program for what would not run rightly yet (random ops without a counter-based form, regions, uneven shards), and what a local rule throws for layouts
-/// that are none of its rule.
+/// Throws bad_program for what would not run rightly (random ops that do not draw by index, regions, uneven shards), and what a local
+/// rule throws for layouts that are none of its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {
     static_assert(GivesLocalPrograms<Rules>, "lowering needs: cantle::local_program local(cantle::local_view const&) const;");
