@@ -4,6 +4,7 @@
 #include <adapters/libtorch/call_op.hpp>
 #include <adapters/libtorch/op_values.hpp>
 
+#include <cantle/graph/op_traits.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
 #include <algorithm>
@@ -46,10 +47,17 @@ rule_oracle::rule_oracle(rule_sample sample, rule_registry const& rules)
     : sample_(std::move(sample)), rules_(&rules), exact_(is_exact_op(sample_.operation.name)) {
     outputs_ = call_op(sample_.operation, sample_.operands);
     for (auto const& t : sample_.operands) operand_metas_.push_back(to_meta(t));
-    for (auto const& t : outputs_) {
-        output_metas_.push_back(to_meta(t));
-        wanted_.push_back(plain(t, sample_.values_matter));
+    for (auto const& t : outputs_) output_metas_.push_back(to_meta(t));
+    // What PyTorch drew tells shapes and types; a rank draws by index, so one rank with everything says what all ranks must have.
+    if (is_random(sample_.operation) && rules_->covers(query())) {
+        std::vector<rank_tensors> whole;
+        for (auto const& t : sample_.operands) whole.push_back({t});
+        auto const mesh = axis_of(1);
+        rank_play play(query(), std::vector<layout>(whole.size() + outputs_.size(), layout(1)), mesh, local());
+        auto const drawn = play.run(whole);
+        for (std::size_t o = 0; o < outputs_.size(); ++o) outputs_[o] = drawn[o][0];
     }
+    for (auto const& t : outputs_) wanted_.push_back(plain(t, sample_.values_matter));
 }
 
 std::optional<oracle_strategy> rule_oracle::place(axis_row const& row, std::int64_t n) const {

@@ -7,13 +7,15 @@ using cantle::libtorch::module_scope;
 
 namespace {
 torch::nn::LayerNorm layer_norm(std::int64_t dim) { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim}).eps(1e-12)); }
+torch::Tensor drop(torch::Tensor const& x, double p, bool training) { return p > 0.0 ? torch::dropout(x, p, training) : x; }
 }  // namespace
 
 bert_embeddings_impl::bert_embeddings_impl(bert_config const& c)
     : word_embeddings(c.vocab, c.dim),
       position_embeddings(c.positions, c.dim),
       token_type_embeddings(c.types, c.dim),
-      norm(layer_norm(c.dim)) {
+      norm(layer_norm(c.dim)),
+      dropout(c.dropout) {
     register_module("word_embeddings", word_embeddings);
     register_module("position_embeddings", position_embeddings);
     register_module("token_type_embeddings", token_type_embeddings);
@@ -25,7 +27,7 @@ torch::Tensor bert_embeddings_impl::forward(torch::Tensor const& tokens, torch::
     module_scope const scope(this);
     auto x = word_embeddings(tokens);
     x = x + token_type_embeddings(token_types);
-    return norm(x + position_embeddings(position_ids.slice(0, 0, tokens.size(1))));
+    return drop(norm(x + position_embeddings(position_ids.slice(0, 0, tokens.size(1)))), dropout, is_training());
 }
 
 bert_attention_impl::bert_attention_impl(bert_config const& c)
@@ -42,12 +44,12 @@ torch::Tensor bert_attention_impl::forward(torch::Tensor const& x) {
     auto const b = x.size(0), s = x.size(1);
     auto const heads = [&](torch::Tensor const& t) { return t.view({b, s, config.heads, config.dim / config.heads}).transpose(1, 2); };
     auto const q = heads(query(x)), k = heads(key(x)), v = heads(value(x));
-    auto const mixed = at::scaled_dot_product_attention(q, k, v);
-    return norm(output(mixed.transpose(1, 2).reshape({b, s, config.dim})) + x);
+    auto const mixed = at::scaled_dot_product_attention(q, k, v, {}, is_training() ? config.dropout : 0.0);
+    return norm(drop(output(mixed.transpose(1, 2).reshape({b, s, config.dim})), config.dropout, is_training()) + x);
 }
 
 bert_layer_impl::bert_layer_impl(bert_config const& c)
-    : attention(c), intermediate(c.dim, c.ffn), output(c.ffn, c.dim), norm(layer_norm(c.dim)) {
+    : attention(c), intermediate(c.dim, c.ffn), output(c.ffn, c.dim), norm(layer_norm(c.dim)), dropout(c.dropout) {
     register_module("attention", attention);
     register_module("intermediate", intermediate);
     register_module("output", output);
@@ -57,7 +59,7 @@ bert_layer_impl::bert_layer_impl(bert_config const& c)
 torch::Tensor bert_layer_impl::forward(torch::Tensor const& x) {
     module_scope const scope(this);
     auto const y = attention(x);
-    return norm(output(torch::gelu(intermediate(y))) + y);
+    return norm(drop(output(torch::gelu(intermediate(y))), dropout, is_training()) + y);
 }
 
 bert_head_impl::bert_head_impl(bert_config const& c, torch::Tensor const& word_embedding) : dense(c.dim, c.dim), norm(layer_norm(c.dim)) {

@@ -8,6 +8,7 @@ namespace cantle_models {
 
 struct bert_config {
     std::int64_t dim, layers, heads, ffn, vocab, positions, types;
+    double dropout = 0.0;  ///< of the embeddings, of attention probabilities and in front of every residual sum
 };
 
 struct bert_embeddings_impl : torch::nn::Module {
@@ -15,6 +16,7 @@ struct bert_embeddings_impl : torch::nn::Module {
     torch::Tensor forward(torch::Tensor const& tokens, torch::Tensor const& token_types);
     torch::nn::Embedding word_embeddings, position_embeddings, token_type_embeddings;
     torch::nn::LayerNorm norm;
+    double dropout;
     torch::Tensor position_ids;  // [positions], int64
 };
 TORCH_MODULE_IMPL(bert_embeddings, bert_embeddings_impl);
@@ -34,6 +36,7 @@ struct bert_layer_impl : torch::nn::Module {
     bert_attention attention;
     torch::nn::Linear intermediate, output;
     torch::nn::LayerNorm norm;
+    double dropout;
 };
 TORCH_MODULE_IMPL(bert_layer, bert_layer_impl);
 

@@ -104,8 +104,8 @@ model make_gpt2(std::string name, sizes config, std::int64_t) {
 model make_bert(std::string name, sizes config, std::int64_t) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     check_heads(name, at("dim"), at("heads"), at("heads"));
-    bert module(
-        bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), at("positions"), at("types")});
+    bert module(bert_config{at("dim"), at("layers"), at("heads"), at("ffn"), at("vocab"), at("positions"), at("types"),
+                            static_cast<double>(at("dropout")) / 100.0});
     auto const vocab = at("vocab"), types = at("types");
     model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
     m.forward = [module](tensors const& in) mutable { return module->forward(in[0], in[1]); };
@@ -180,8 +180,9 @@ std::vector<row> const& rows() {
         {{"gpt2-medium", "GPT-2 medium", gpt2_sizes(1024, 24, 16)}, make_gpt2},
         {{"gpt2-xl", "GPT-2 XL", gpt2_sizes(1600, 48, 25)}, make_gpt2},
         {{"bert-base",
-          "BERT base with its masked-language-model head",
-          {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2}}},
+          "BERT base with its masked-language-model head (dropout in percent)",
+          {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2},
+           {"dropout", 0}}},
          make_bert},
         {{"mlp", "a multi-layer perceptron; it has no sequence", {{"dim", 1024}, {"hidden", 4096}, {"layers", 4}, {"classes", 1024}}},
          make_mlp},

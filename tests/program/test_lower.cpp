@@ -141,7 +141,7 @@ TEST_CASE("programs that would hang or read what is gone are refused: each broke
     CHECK(refused(few) == error_code::bad_program);
 }
 
-TEST_CASE("what would run and give wrong numbers is refused: random ops, regions") {
+TEST_CASE("what would run and give wrong numbers is refused: numbers of PyTorch's generators, regions") {
     auto const code = [](training_graph const& g, plan_options const& options) {
         auto const mesh = device_mesh::parse("2");
         auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
@@ -162,7 +162,13 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, regions
     };
     plan_options options;
     CHECK(code(graph({8, 4}, false), options) == error_code::bad_option);  // runs
-    CHECK(code(graph({8, 4}, true), options) == error_code::bad_program);
+    CHECK(code(graph({8, 4}, true), options) == error_code::bad_option);  // drawn by index
+    graph_builder fused;
+    auto const q = fused.input("q", {2, 4, 8, 16});
+    fused.output(fused.call("cantle::sdpa", {{"query", q}, {"key", q}, {"value", q}, {"dropout_p", 0.1}},
+                            std::vector<tensor_meta>{contiguous_meta({2, 4, 8, 16}, dtype::float32),
+                                                     contiguous_meta({2, 4, 8}, dtype::float32)}));
+    CHECK(code(fused.build(), options) == error_code::bad_program);
     options.uneven = true;
     options.boundary.inputs = "S0";
     CHECK(code(graph({7, 4}, false), options) == error_code::bad_option);  // runs

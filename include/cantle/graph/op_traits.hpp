@@ -31,6 +31,9 @@ inline bool is_random(op const& o) {
     return o.get<double>("dropout_p", 0.0) != 0.0;
 }
 
+/// True for cantle's own random ops, which draw every element by seed, number of the op and global index (docs/random.md).
+inline bool draws_by_index(op const& o) { return o.name.rfind("cantle::counter_", 0) == 0; }
+
 /// True when the op reads or writes more than its tensors (in-place, collectives, values read back).
 inline bool has_effects(op const& o) {
     auto const base = op_base_name(o.name);

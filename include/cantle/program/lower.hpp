@@ -7,6 +7,7 @@
 #include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/program/check.hpp>
+#include <cantle/program/draw_numbers.hpp>
 #include <cantle/program/program.hpp>
 #include <cantle/program/runnable.hpp>
 #include <cantle/rules/local_program.hpp>
@@ -30,7 +31,7 @@ template <GivesLocalPrograms Rules>
 class lowering {
 public:
     lowering(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank)
-        : g_(g), plan_(plan), rules_(rules), made_(g.size()) {
+        : g_(g), plan_(plan), rules_(rules), made_(g.size()), draws_(draw_numbers(g)) {
         p_.rank = rank;
         p_.mesh = plan.mesh;
         for (std::uint32_t i = 0; i < plan.relays.size(); ++i) relay_of_[plan.relays[i].value] = i;
@@ -61,6 +62,7 @@ private:
     rank_program p_;
     vertex at_ = 0;
     std::vector<std::vector<program_value>> made_;  // [vertex][output], in the producer's layout
+    std::vector<std::uint64_t> draws_;              // [vertex]
     std::map<value_ref, std::uint32_t> relay_of_;
     std::vector<program_value> relayed_;            // [relay]
     std::vector<tensor_move const*> move_to_relay_;
@@ -92,16 +94,23 @@ private:
         auto const fail = [&](std::string const& why, std::string const& remedy) {
             return error(error_code::bad_program, "'" + n.name + "' (" + n.operation.name + ")", why, remedy);
         };
-        if (p_.mesh.device_count() > 1 && is_random(n.operation))
-            throw fail("ranks would draw other random numbers than one rank", "set dropout to 0; random ops run from issue 5 on");
         if (n.operation.name == region_op_name || n.operation.name == region_backward_op_name)
             throw fail("a region's own function does not run yet", "plan it; regions run from issue 5 on");
+    }
+    /// Every rank has a generator of PyTorch's own: what draws from it would give other numbers than one rank's, and copies that differ.
+    void refuse_other_numbers(vertex v, local_program const& local) const {
+        if (p_.mesh.device_count() == 1) return;
+        for (auto const& s : local.steps())
+            if (is_random(s.call) && !draws_by_index(s.call))
+                throw error(error_code::bad_program, "'" + g_[v].name + "' (" + s.call.name + ")",
+                            "ranks would draw other random numbers than one rank",
+                            "set its dropout to 0, or write the model with a random op of docs/random.md");
     }
     void lower_op(vertex v) {
         auto const& n = g_[v];
         refuse_what_cannot_run(v);
         auto const& where = plan_.nodes[v];
-        local_view view{&n.operation, {}, {}, plan_.mesh.dims()};
+        local_view view{&n.operation, {}, {}, plan_.mesh.dims(), draws_[v]};
         std::vector<program_value> values;
         for (std::uint32_t i = 0; i < n.operands.size(); ++i) {
             auto const& meta = g_.meta(n.operands[i]);
@@ -112,6 +121,7 @@ private:
             view.outputs.push_back({n.outputs[i], piece(where.outputs[i], n.outputs[i]), &plan_.at(where.outputs[i])});
 
         auto const local = rules_.local(view);
+        refuse_other_numbers(v, local);
         for (auto const& s : local.steps()) {
             program_step step;
             step.at = v;
@@ -203,7 +213,7 @@ private:
 
 /// The program of `rank` for `plan` of `g`. Preconditions: g is valid; the plan's indices are within its tables.
 /// Throws before anything else what refuse_unrunnable and refuse_unknown_rank throw (a plan of another graph, a rank that its mesh does not
-/// have); bad_program for what would not run rightly yet (random ops, regions), and what a local rule throws for layouts that are none of
+/// have); bad_program for what would not run rightly yet (random ops that do not draw by index, regions), and what a local rule throws for layouts that are none of
 /// its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {

@@ -34,6 +34,7 @@ struct local_view {
     op const* operation = nullptr;
     std::vector<port_view> operands, outputs;
     std::size_t mesh_dims = 0;
+    std::uint64_t draw = 0;  ///< of a random op: its number in the graph (program/draw_numbers.hpp)
 
     port_view const* operand(std::string_view argument) const {
         auto const s = operation->slot(argument);
