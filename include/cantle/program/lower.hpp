@@ -4,7 +4,6 @@
 // when its first user comes), then the local program of the op under the plan's layouts. What the plan priced is what runs: one transfer
 // per step of every path, one all_reduce per inner collective.
 #include <cantle/graph/op_traits.hpp>
-#include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/program/program.hpp>
 #include <cantle/rules/local_program.hpp>
@@ -93,8 +92,6 @@ private:
         };
         if (p_.mesh.device_count() > 1 && is_random(n.operation))
             throw fail("ranks would draw other random numbers than one rank", "set dropout to 0; random ops run from issue 5 on");
-        if (n.operation.name == region_op_name || n.operation.name == region_backward_op_name)
-            throw fail("a region's own function does not run yet", "plan it; regions run from issue 5 on");
     }
     void refuse_uneven(plan_layout l, tensor_meta const& meta, vertex v) const {
         if (meta.defined && !plan_.at(l).fits(meta.sizes))
@@ -198,7 +195,7 @@ private:
 }  // namespace detail
 
 /// The program of `rank` for `plan` of `g`. Preconditions: g is valid, the plan is one of g (refuse_foreign), 0 <= rank < device_count.
-/// Throws bad_program for what would not run rightly yet (random ops, regions, uneven shards), and what a local rule throws for layouts
+/// Throws bad_program for what would not run rightly yet (random ops, uneven shards), and what a local rule throws for layouts
 /// that are none of its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {
