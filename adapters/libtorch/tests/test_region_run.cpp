@@ -9,6 +9,7 @@
 #include <adapters/libtorch/capture_models.hpp>
 #include <adapters/libtorch/pieces.hpp>
 #include <adapters/libtorch/region.hpp>
+#include <adapters/libtorch/region_run.hpp>
 #include <adapters/libtorch/replay.hpp>
 #include <adapters/libtorch/thread_ranks.hpp>
 
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -225,7 +227,6 @@ TEST_CASE("an all_reduce to a replicated output, and inputs that are replicated,
 // x [8,12] S1 on tp: every row divided by its norm, of which each rank has a part.
 TEST_CASE("an all_reduce in the middle sums the gradients of all ranks, avg too") {
     auto s = spec_of("norm_over_ranks", {"tp=S1", "tp=S0"}, "tp=S1", "tp:all_reduce:in1");
-    s.options.collectives = "tp:all_reduce:in1";
     s.reference = [](tensors const& in) { return tensors{in[0] * in[1] * at::rsqrt(in[0].square().mean(-1, true) + 0.1)}; };
     for (bool const avg : {false, true}) {
         s.local = [avg](region_ranks& ranks, tensors const& in) {
@@ -291,20 +292,201 @@ TEST_CASE("an own backward gets pieces and gives pieces; one that gave a whole g
 
 namespace {
 
-/// The spec of a model's region, as its capture left it, and its inputs at a size of our own.
-region_spec experts_spec(std::int64_t experts);
-struct expert_case {
-    tensors in;
-};
+/// A region of an example model, as building the model registers it.
+region_spec region_of_model(std::string const& model, cantle_models::sizes const& sizes, std::string const& name) {
+    cantle_models::make_model(model, sizes, 8);
+    return *find_region(name);
+}
+/// 24 tokens in 8 samples, expert weights of 5 hidden units. `one_sided`: all tokens go to the first experts, so most ranks get none.
 tensors expert_inputs(std::int64_t experts, std::int64_t top, at::ScalarType type, bool one_sided) {
     at::manual_seed(10);
-    std::int64_t const dim = 6, hidden = 5;
-    auto const scores = at::softmax(at::randn({8, 3, experts}, at::kDouble), -1);
-    auto const chosen = scores.topk(top, -1);
-    auto ids = std::get<1>(chosen);
-    if (one_sided) ids = at::arange(top).expand({8, 3, top}).contiguous();  // all tokens to the first experts: most ranks get none
-    return {random_tensor({8, 3, dim}, type), std::get<0>(chosen).to(type), ids, random_tensor({experts, hidden, dim}, type),
-            random_tensor({experts, dim, hidden}, type), random_tensor({experts, hidden, dim}, type)};
+    auto const [weights, chosen] = at::softmax(at::randn({8, 3, experts}, at::kDouble), -1).topk(top, -1);
+    auto const ids = one_sided ? at::arange(top).expand({8, 3, top}).contiguous() : chosen;
+    return {random_tensor({8, 3, 6}, type), weights.to(type), ids, random_tensor({experts, 5, 6}, type),
+            random_tensor({experts, 6, 5}, type), random_tensor({experts, 5, 6}, type)};
 }
 
 }  // namespace
+
+// 8 experts on 4 ranks, or 2 x 2; the weights' gradients on dp x ep are (P, S0): case D1.
+TEST_CASE("experts: tokens travel by their own choice and come back with the numbers and gradients of the dense mixture") {
+    for (std::int64_t const top : {1, 2, 3}) {
+        CAPTURE(top);
+        auto const s = region_of_model("deepseek-tiny", {{"experts", 8}, {"top", top}}, "experts");
+        for (bool const one_sided : {false, true}) {
+            CAPTURE(one_sided);
+            check_region(s, expert_inputs(8, top, at::kDouble, one_sided), {"4 ep", "2x2 dp,ep", "2x2 ep,dp"});
+        }
+    }
+    auto const s = region_of_model("deepseek-tiny", {{"experts", 8}, {"top", 2}}, "experts");
+    check_region(s, expert_inputs(8, 2, at::kFloat, false), {"4 ep", "2x2 dp,ep", "4 dp"}, 2e-6);
+    auto const a = alone(s, expert_inputs(8, 2, at::kDouble, false));
+    auto const p = plan_of(a.graph, device_mesh::parse("2x2", "dp,ep"));
+    for (vertex v = 0; v < a.graph.size(); ++v)
+        if (a.graph[v].operation.name == region_backward_op_name)
+            for (std::size_t o = 2; o < 5; ++o) CHECK(p.at(p.nodes[v].outputs[o]).text(p.mesh) == "P,S0");
+}
+
+// q [4,4,8,5], k and v [4,2,8,5]: 8 positions in 4 or 2 blocks, two query heads per key head.
+TEST_CASE("ring attention: blocks of keys and values go round with the numbers and gradients of attention on one device") {
+    auto const s = region_of_model("llama3-cp-tiny", {}, "ring_attention");
+    auto const inputs = [](at::ScalarType type, double scale) {
+        at::manual_seed(12);
+        return tensors{random_tensor({4, 4, 8, 5}, type) * scale, random_tensor({4, 2, 8, 5}, type) * scale,
+                       random_tensor({4, 2, 8, 5}, type)};
+    };
+    std::vector<std::string> const meshes = {"4 cp", "2x2 dp,cp", "2x2 cp,tp", "2x2 dp,tp"};
+    check_region(s, inputs(at::kDouble, 1), meshes);
+    check_region(s, inputs(at::kFloat, 1), meshes, 2e-6);
+    check_region(s, inputs(at::kDouble, 30), {"4 cp"});  // scores in the hundreds, whose exponentials overflow without the running maximum
+    check_region(s, inputs(at::kFloat, 30), {"4 cp"}, 1e-4);
+}
+
+TEST_CASE("small models with regions, planned for 4 ranks, give the loss and gradients of one rank") {
+    struct model_case {
+        std::string model;
+        cantle_models::sizes sizes;
+        std::vector<std::string> names;  // of 4, of 2x2
+    };
+    std::vector<model_case> const cases = {
+        {"deepseek-tiny", {{"dim", 24}, {"heads", 2}, {"ffn", 32}, {"vocab", 48}, {"expert_ffn", 12}}, {"ep", "dp,ep"}},
+        {"llama3-cp-tiny", {{"dim", 24}, {"head_dim", 8}, {"ffn", 32}, {"vocab", 48}}, {"cp", "dp,cp"}},
+    };
+    for (auto const& c : cases) {
+        CAPTURE(c.model);
+        model_request r;
+        r.model = c.model;
+        r.batch = 4;
+        r.sequence = 8;
+        r.precision = "fp32";
+        r.overrides = c.sizes;
+        auto g = canonicalize(capture_model(r));
+        for (auto& n : g.nodes) {  // in float64
+            for (auto& t : n.outputs)
+                if (t.type == dtype::float32) t.type = dtype::float64;
+            for (auto& a : n.operation.arguments)
+                if (auto* const t = std::get_if<dtype>(&a.value); t && *t == dtype::float32) a.value = dtype::float64;
+        }
+        at::manual_seed(13);
+        tensor_map inputs;
+        for (auto const& n : g.nodes)
+            if (is_source(n.role) && n.role != node_role::constant)
+                inputs[n.name] = is_floating_point(n.outputs[0].type) ? at::randn(n.outputs[0].sizes, at::kDouble) * 0.3
+                                                                      : at::randint(48, n.outputs[0].sizes, at::kLong);
+        auto const want = replay(g, inputs);
+        check_run(g, device_mesh::parse("4", c.names[0]), inputs, want, 1e-10);
+        check_run(g, device_mesh::parse("2x2", c.names[1]), inputs, want, 1e-10);
+    }
+}
+
+TEST_CASE("a region without a function for pieces runs where all its tensors are replicated, and is refused before anything runs elsewhere") {
+    auto s = spec_of("reference_only", {"", "", ""}, "");
+    s.reference = two_layers;
+    check_region(s, two_layer_inputs(), {"4 tp", "2x2 a,b"});
+    s.options.name = "reference_only_cut";
+    s.options.inputs = {"*=S0", "", ""};
+    s.options.outputs = {"*=S0"};
+    auto const a = alone(s, two_layer_inputs());
+    check_run(a.graph, device_mesh::parse("1"), a.inputs, replay(a.graph, a.inputs), 0);
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"), {"404: region 'reference_only_cut'", "no function for local tensors", "4 (tp)"});
+}
+
+TEST_CASE("a region that this process does not know, or knows otherwise, is refused before anything runs") {
+    auto s = spec_of("known_once", {"*=S0", "", ""}, "*=S0");
+    s.reference = two_layers;
+    s.local = [](region_ranks&, tensors const& in) { return two_layers(in); };
+    auto const a = alone(s, two_layer_inputs());
+    auto const p = plan_of(a.graph, device_mesh::parse("4"));
+    auto const refused = [&](auto change) {
+        auto g = a.graph;
+        for (auto& n : g.nodes) change(n.operation);
+        try {
+            ranks_of(g, p);
+        } catch (error const& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    CHECK(refused([](op&) {}) == "no error");
+    check_words(refused([](op& o) { set_argument(o, "name", std::string("never_registered")); }),
+                {"404: region 'never_registered'", "does not know", "register_region()"});
+    auto other = s;
+    other.options.inputs[1] = "*=S0";
+    register_region(other);
+    check_words(refused([](op&) {}), {"404: region 'known_once'", "in_placements", "not those of the graph"});
+}
+
+TEST_CASE("a function that throws, or gives other tensors than planned, ends all ranks with region and rank named") {
+    auto s = spec_of("going_wrong", {"*=S0", "", ""}, "*=S0");
+    s.reference = two_layers;
+    auto const message = [&](auto wrong) {
+        s.local = [wrong](region_ranks& ranks, tensors const& in) {
+            auto const x = ranks.shift(in[0], "tp");
+            auto out = two_layers({ranks.shift(x, "tp", -1), in[1], in[2]});
+            if (ranks.rank() == 2) wrong(ranks, out);
+            return tensors{ranks.all_reduce(out.at(0), "tp") * 0 + out.at(0)};
+        };
+        return message_of(s, two_layer_inputs(), "4", "tp");
+    };
+    check_words(message([](region_ranks&, tensors&) { throw std::runtime_error("out of luck"); }),
+                {"804: rank 2", "cantle::region", "region 'going_wrong', rank 2", "out of luck"});
+    check_words(message([](region_ranks& r, tensors&) { r.size("pp"); }), {"region 'going_wrong', rank 2", "no axis of that name"});
+    check_words(message([](region_ranks& r, tensors& out) { r.reduce_scatter(out[0].slice(0, 0, 1), 0, "tp"); }),
+                {"region 'going_wrong', rank 2", "unevenly"});
+    auto const result = [&](auto change) {
+        s.local = [change](region_ranks& ranks, tensors const& in) {
+            auto out = two_layers(in);
+            if (ranks.rank() == 3) change(out);
+            return out;
+        };
+        return message_of(s, two_layer_inputs(), "4", "tp");
+    };
+    check_words(result([](tensors& out) { out[0] = out[0].slice(0, 0, 1); }),
+                {"404: region 'going_wrong', rank 3", "output 0 is Double [1, 6]", "float64 [2, 6]"});
+    check_words(result([](tensors& out) { out[0] = out[0].to(at::kFloat); }), {"rank 3", "output 0 is Float [2, 6]"});
+    check_words(result([](tensors& out) { out.clear(); }), {"rank 3", "0 tensors come out, planned are 1"});
+    s.local = [](region_ranks&, tensors const& in) { return two_layers(in); };
+    s.local_backward = [](region_ranks& ranks, tensors const&, tensors const& in) {
+        return ranks.rank() == 1 ? tensors{in[0]} : tensors{in[0], in[1], in[2]};
+    };
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"),
+                {"cantle::region_backward", "404: region 'going_wrong', rank 1", "1 tensors for 3 inputs"});
+    s.local_backward = [](region_ranks& ranks, tensors const&, tensors const& in) {
+        return tensors{in[0], ranks.rank() == 1 ? at::zeros({12, 5}, at::kDouble) : in[1], in[2]};
+    };
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"), {"rank 1", "gradient 1 is Double [12, 5]", "float64 [12, 6]"});
+    s.local_backward = nullptr;
+    // One rank fails within the backward of a collective: its own error comes out, not that of those that wait for it.
+    s.local = [](region_ranks& ranks, tensors const& in) {
+        auto const x = ranks.shift(in[0], "tp");
+        if (at::GradMode::is_enabled() && ranks.rank() == 2 && x.requires_grad())
+            x.register_hook([](at::Tensor const&) -> at::Tensor { throw std::runtime_error("no gradient today"); });
+        return two_layers({ranks.shift(x, "tp", -1), in[1], in[2]});
+    };
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"),
+                {"cantle::region_backward", "region 'going_wrong', rank 2", "no gradient today"});
+}
+
+TEST_CASE("gradients that autograd cannot give as declared are refused, rather than being wrong") {
+    auto s = spec_of("declared_otherwise", {"*=S0", "", ""}, "*=S0");
+    s.reference = two_layers;
+    s.local = [](region_ranks&, tensors const& in) { return two_layers(in); };
+    s.options.input_gradients = {"", "*=R", ""};  // the weight's gradient is a part (D1); faulty planners take it for whole
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"),
+                {"404: region 'declared_otherwise'", "input 1 is R on axis 'tp' and its gradient R", "local_backward"});
+    // Every rank computes a quarter, from replicated tensors to a replicated output: the gradient is a part, and must be declared one.
+    s = spec_of("quarter_each", {"", "", ""}, "", "tp:all_gather:out0");
+    s.reference = two_layers;
+    s.local = [](region_ranks& ranks, tensors const& in) {
+        auto const n = in[0].size(0) / ranks.size("tp");
+        return tensors{ranks.all_gather(two_layers({in[0].narrow(0, n * ranks.coordinate("tp"), n), in[1], in[2]})[0], 0, "tp")};
+    };
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"),
+                {"region 'quarter_each'", "communicates on axis 'tp'", "input_gradients 'tp=P'"});
+    s.options.input_gradients = {"tp=P", "tp=P", "tp=P"};
+    check_region(s, two_layer_inputs(), {"4 tp", "2x2 dp,tp"});
+    s.local = [](region_ranks& ranks, tensors const& in) {
+        return tensors{two_layers(in)[0] - ranks.all_reduce(in[0], "tp", reduction::max) + in[0]};
+    };
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"), {"region 'quarter_each'", "a max, which has no gradient", "local_backward"});
+}
