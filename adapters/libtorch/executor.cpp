@@ -3,6 +3,7 @@
 
 #include <adapters/libtorch/op_values.hpp>
 #include <adapters/libtorch/packing.hpp>
+#include <adapters/libtorch/region_run.hpp>
 #include <adapters/libtorch/run_context.hpp>
 
 #include <cantle/base/error.hpp>
@@ -16,6 +17,7 @@ namespace cantle::libtorch {
 
 rank_executor::rank_executor(rank_program program, std::vector<std::string> names, c10::Device device)
     : program_(std::move(program)), names_(std::move(names)), device_(device) {
+    check_regions(program_);
     for (auto const& s : program_.steps) callers_.push_back(s.is_transfer() ? nullptr : std::make_unique<op_caller>(s.call));
 }
 
@@ -65,13 +67,14 @@ void rank_executor::run_step(std::size_t s, std::vector<at::Tensor>& values, com
 
 std::vector<at::Tensor> rank_executor::run(std::vector<at::Tensor> inputs, communicator& others, std::uint64_t seed) const {
     c10::AutoGradMode const no_gradients(false);
-    run_context const context{seed, &program_.mesh, program_.rank, &others};
+    run_context context{seed, &program_.mesh, program_.rank, &others, &program_};
     run_context_guard const current(context);
     check_inputs(inputs);
     std::vector<at::Tensor> values(program_.values.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values[program_.inputs[i].value] = std::move(inputs[i]);
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
         auto const& step = program_.steps[s];
+        context.step = s;
         try {
             run_step(s, values, others);
         } catch (std::exception const& e) {

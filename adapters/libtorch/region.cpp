@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <adapters/libtorch/dispatch_hook.hpp>
 #include <adapters/libtorch/region.hpp>
+#include <adapters/libtorch/region_run.hpp>
 #include <adapters/libtorch/shape_functions.hpp>
 #include <adapters/libtorch/whole_ops.hpp>
 
@@ -11,7 +12,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -44,7 +44,9 @@ public:
     spec_ptr find(std::string_view name) {
         std::lock_guard const lock(mutex_);
         auto const at = specs_.find(std::string(name));
-        TORCH_CHECK(at != specs_.end(), "region '", name, "' has not been used in this process, so what it computes is not known");
+        if (at == specs_.end())
+            throw error(error_code::bad_region, "region '" + std::string(name) + "'", "this process does not know what it computes",
+                        "call register_region() with its spec, or build the model that has it");
         return at->second;
     }
 
@@ -70,11 +72,26 @@ Tensor contiguous_like(Tensor const& t) { return Tensor(at::detail::empty_meta(t
 
 // ---- the ops ----
 
-tensors region_cpu(at::TensorList inputs, std::string_view name, std::string_view, std::string_view, std::string_view, std::string_view,
-                   double, std::string_view, std::string_view) {
+/// The op that was called, as the graph has it.
+op called(std::string_view op_name, std::string_view name, std::string_view in, std::string_view out, std::string_view grad_in,
+          std::string_view grad_out) {
+    op o{std::string(op_name), {}};
+    auto const add = [&](char const* argument, std::string_view text) { o.arguments.push_back({argument, std::string(text)}); };
+    add("name", name);
+    add("in_placements", in);
+    add("out_placements", out);
+    add("grad_in_placements", grad_in);
+    add("grad_out_placements", grad_out);
+    return o;
+}
+
+tensors region_kernel(at::TensorList inputs, std::string_view name, std::string_view in, std::string_view out, std::string_view grad_in,
+                      std::string_view grad_out, double, std::string_view, std::string_view) {
     plain_dispatch const plain;
     c10::AutoGradMode const off(false);
-    return known_regions::instance().find(name)->reference(inputs.vec());
+    auto const spec = find_region(name);
+    if (!current_run()) return spec->reference(inputs.vec());
+    return run_region(*spec, called(region_op_name, name, in, out, grad_in, grad_out), inputs.vec());
 }
 
 tensors region_meta(at::TensorList inputs, std::string_view name, std::string_view, std::string_view, std::string_view, std::string_view,
@@ -83,26 +100,31 @@ tensors region_meta(at::TensorList inputs, std::string_view name, std::string_vi
     c10::AutoGradMode const off(false);
     shapes_only hook;
     dispatch_hook_guard const listen(hook);
-    auto const spec = known_regions::instance().find(name);
+    auto const spec = find_region(name);
     tensors results;
     for (auto const& t : (spec->shapes ? spec->shapes : spec->reference)(inputs.vec())) results.push_back(contiguous_like(t));
     return results;
 }
 
-tensors region_backward_cpu(at::TensorList grads, at::TensorList inputs, std::string_view name, std::string_view, std::string_view,
-                            std::string_view, std::string_view, double, std::string_view, std::string_view, at::IntArrayRef grad_of,
-                            at::IntArrayRef gradient_of) {
+tensors region_backward_kernel(at::TensorList grads, at::TensorList inputs, std::string_view name, std::string_view in,
+                               std::string_view out, std::string_view grad_in, std::string_view grad_out, double, std::string_view,
+                               std::string_view, at::IntArrayRef grad_of, at::IntArrayRef gradient_of) {
     plain_dispatch const plain;
+    c10::AutoGradMode const off(false);
+    auto const spec = find_region(name);
+    if (current_run()) {
+        auto o = called(region_backward_op_name, name, in, out, grad_in, grad_out);
+        o.arguments.push_back({"grad_of", grad_of.vec()});
+        o.arguments.push_back({"gradient_of", gradient_of.vec()});
+        return run_region_backward(*spec, o, grads.vec(), inputs.vec());
+    }
     c10::AutoGradMode const on(true);
     tensors leaves, wanted, outputs;
     for (auto const& t : inputs) leaves.push_back(t.detach());
     for (auto const i : gradient_of) wanted.push_back(leaves[static_cast<std::size_t>(i)].requires_grad_(true));
-    auto const all = known_regions::instance().find(name)->reference(leaves);
+    auto const all = spec->reference(leaves);
     for (auto const o : grad_of) outputs.push_back(all[static_cast<std::size_t>(o)]);
-    auto results = torch::autograd::grad(outputs, wanted, grads.vec(), std::nullopt, false, /*allow_unused=*/true);
-    for (std::size_t i = 0; i < results.size(); ++i)
-        if (!results[i].defined()) results[i] = at::zeros_like(wanted[i]);
-    return results;
+    return gradients_of(outputs, wanted, grads.vec());
 }
 
 tensors region_backward_meta(at::TensorList, at::TensorList inputs, std::string_view, std::string_view, std::string_view, std::string_view,
@@ -120,8 +142,12 @@ TORCH_LIBRARY_FRAGMENT(cantle, m) {
           "-> Tensor[]");
 }
 TORCH_LIBRARY_IMPL(cantle, CPU, m) {
-    m.impl("region", region_cpu);
-    m.impl("region_backward", region_backward_cpu);
+    m.impl("region", region_kernel);
+    m.impl("region_backward", region_backward_kernel);
+}
+TORCH_LIBRARY_IMPL(cantle, CUDA, m) {
+    m.impl("region", region_kernel);
+    m.impl("region_backward", region_backward_kernel);
 }
 TORCH_LIBRARY_IMPL(cantle, Meta, m) {
     m.impl("region", region_meta);
@@ -138,7 +164,7 @@ using backward_signature = tensors(at::TensorList, at::TensorList, std::string_v
 struct region_function : torch::autograd::Function<region_function> {
     static variable_list forward(AutogradContext* context, std::string const& name, at::TensorList inputs) {
         static auto const call = c10::Dispatcher::singleton().findSchemaOrThrow("cantle::region", "").typed<signature>();
-        auto const spec = known_regions::instance().find(name);
+        auto const spec = find_region(name);
         auto const& o = spec->options;
         context->saved_data["name"] = name;
         context->save_for_backward(inputs.vec());
@@ -146,8 +172,8 @@ struct region_function : torch::autograd::Function<region_function> {
         tensors results;
         {
             at::AutoDispatchBelowADInplaceOrView const below_autograd;
-            results = call.call(inputs, o.name, detail::joined(o.inputs), detail::joined(o.outputs), detail::joined(o.input_gradients),
-                                detail::joined(o.output_gradients), o.flops_per_element, o.collectives, o.backward_collectives);
+            results = call.call(inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs), cantle::detail::joined(o.input_gradients),
+                                cantle::detail::joined(o.output_gradients), o.flops_per_element, o.collectives, o.backward_collectives);
         }
         variable_list fixed;
         for (auto const& t : results)
@@ -158,7 +184,7 @@ struct region_function : torch::autograd::Function<region_function> {
     static variable_list backward(AutogradContext* context, variable_list const& gradients) {
         static auto const call =
             c10::Dispatcher::singleton().findSchemaOrThrow("cantle::region_backward", "").typed<backward_signature>();
-        auto const spec = known_regions::instance().find(context->saved_data["name"].toStringRef());
+        auto const spec = find_region(context->saved_data["name"].toStringRef());
         auto const& o = spec->options;
         auto const inputs = context->get_saved_variables();
         variable_list result(inputs.size() + 1), grads;  // the name takes the first place
@@ -171,8 +197,8 @@ struct region_function : torch::autograd::Function<region_function> {
         for (std::size_t i = 0; i < inputs.size(); ++i)
             if (context->needs_input_grad(i) && inputs[i].is_floating_point()) gradient_of.push_back(static_cast<std::int64_t>(i));
         if (grads.empty() || gradient_of.empty()) return result;
-        auto const made = call.call(grads, inputs, o.name, detail::joined(o.inputs), detail::joined(o.outputs),
-                                    detail::joined(o.input_gradients), detail::joined(o.output_gradients), o.flops_per_element,
+        auto const made = call.call(grads, inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs),
+                                    cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients), o.flops_per_element,
                                     o.collectives, o.backward_collectives, grad_of, gradient_of);
         for (std::size_t i = 0; i < made.size(); ++i) result[static_cast<std::size_t>(gradient_of[i]) + 1] = made[i];
         return result;
@@ -183,12 +209,24 @@ struct region_function : torch::autograd::Function<region_function> {
     throw error(error_code::bad_region, "region '" + o.name + "'", problem, remedy);
 }
 
-}  // namespace
-
-std::vector<at::Tensor> region(region_spec const& spec, std::vector<at::Tensor> const& inputs) {
+void check_complete(region_spec const& spec) {
     auto const& o = spec.options;
     if (o.name.empty()) refuse(o, "it has no name", "name it: equal names mean equal regions");
     if (!spec.reference) refuse(o, "it has no reference function", "give the dense computation on one device");
+}
+
+}  // namespace
+
+std::shared_ptr<region_spec const> find_region(std::string_view name) { return known_regions::instance().find(name); }
+
+void register_region(region_spec const& spec) {
+    check_complete(spec);
+    known_regions::instance().add(spec);
+}
+
+std::vector<at::Tensor> region(region_spec const& spec, std::vector<at::Tensor> const& inputs) {
+    auto const& o = spec.options;
+    check_complete(spec);
     if (inputs.size() != o.inputs.size())
         refuse(o, "it gets " + std::to_string(inputs.size()) + " tensors and declares placements of " + std::to_string(o.inputs.size()),
                "give one text per input");

@@ -4,8 +4,9 @@
 // and literals only, so it stands in the thread that runs the rank.
 #include <adapters/libtorch/communicator.hpp>
 
-#include <cantle/mesh/device_mesh.hpp>
+#include <cantle/program/program.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cantle::libtorch {
@@ -16,6 +17,8 @@ struct run_context {
     device_mesh const* mesh = nullptr;  ///< never null inside a run
     std::int64_t rank = 0;
     communicator* others = nullptr;     ///< never null inside a run
+    rank_program const* program = nullptr;
+    std::size_t step = 0;               ///< of program, the one that is running
 };
 
 /// The run whose op is being called in this thread; null outside every run.

@@ -3,7 +3,11 @@
 #include <adapters/libtorch/region.hpp>
 #include <examples/models/decoder.hpp>
 
+#include <ATen/OpMathType.h>
+
+#include <cmath>
 #include <limits>
+#include <string>
 
 namespace cantle_models {
 using cantle::libtorch::module_scope;
@@ -18,6 +22,44 @@ torch::Tensor attend(torch::Tensor const& q, torch::Tensor const& k, torch::Tens
                                             /*enable_gqa=*/q.size(1) != k.size(1));
 }
 
+// [local_attention]
+/// On one rank of cp: its block of queries against all blocks of keys and values, which go round the ring. Softmax over all blocks needs
+/// their maximum and sum as they come: what was added up before is scaled whenever the maximum grows.
+tensors attend_round_the_ring(cantle::libtorch::region_ranks& ranks, tensors const& in) {
+    auto const& q = in[0];
+    auto k = in[1], v = in[2];
+    auto const blocks = ranks.size("cp?"), mine = ranks.coordinate("cp?"), s = q.size(2), groups = q.size(1) / k.size(1);
+    auto const wide = at::toOpMathType(q.scalar_type());
+    auto const later = at::ones({s, s}, q.options().dtype(at::kBool)).triu(1);
+    at::Tensor maximum, sum, mixed;  // [B, H, s, 1], [B, H, s, 1], [B, H, s, E]
+    for (std::int64_t step = 0; step < blocks; ++step) {
+        if (step > 0) {  // all ranks shift, whether they need the block or not
+            k = ranks.shift(k, "cp?");
+            v = ranks.shift(v, "cp?");
+        }
+        auto const block = (mine - step + blocks) % blocks;
+        if (block > mine) continue;  // all its keys come later than my queries
+        auto scores = at::matmul(q, k.repeat_interleave(groups, 1).transpose(2, 3)).to(wide) / std::sqrt(static_cast<double>(q.size(3)));
+        if (block == mine) scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+        auto top = scores.detach().amax(-1, true);  // finite: the first block is the rank's own
+        if (maximum.defined()) top = at::maximum(top, maximum);
+        auto const weights = at::exp(scores - top);
+        auto const part = at::matmul(weights, v.repeat_interleave(groups, 1).to(wide));
+        if (maximum.defined()) {
+            auto const shrink = at::exp(maximum - top);
+            sum = sum * shrink + weights.sum(-1, true);
+            mixed = mixed * shrink + part;
+        } else {
+            sum = weights.sum(-1, true);
+            mixed = part;
+        }
+        maximum = top;
+    }
+    return {(mixed / sum).to(q.scalar_type())};
+}
+// [/local_attention]
+
+// [attention]
 /// Query [B, H, S, E], key and value [B, Hk, S, E] -> [B, H, S, E], causal.
 cantle::libtorch::region_spec ring_attention(std::int64_t sequence) {
     std::string const lies = "*=S0, cp?=S2, tp?=S1";
@@ -27,12 +69,12 @@ cantle::libtorch::region_spec ring_attention(std::int64_t sequence) {
     spec.options.outputs = {lies};
     spec.options.flops_per_element = 4.0 * static_cast<double>(sequence);  // a row of scores and a row of the output, multiply and add
     spec.options.collectives = "cp?:permute:in1*ring, cp?:permute:in2*ring";
-    spec.options.backward_collectives =
-        "cp?:permute:in1*ring, cp?:permute:in2*ring, cp?:permute:grad_in1*ring, cp?:permute:grad_in2*ring";
     spec.reference = [](tensors const& in) { return tensors{attend(in[0], in[1], in[2], {})}; };
     spec.shapes = [](tensors const& in) { return tensors{at::empty_like(in[0])}; };
+    spec.local = attend_round_the_ring;
     return spec;
 }
+// [/attention]
 
 }  // namespace
 
@@ -47,6 +89,7 @@ decoder_attention_impl::decoder_attention_impl(decoder_config const& c)
         q_norm = register_module("q_norm", rms_norm(c.head_dim, c.eps));
         k_norm = register_module("k_norm", rms_norm(c.head_dim, c.eps));
     }
+    if (c.ring) cantle::libtorch::register_region(ring_attention(c.sequence));
 }
 
 torch::Tensor decoder_attention_impl::forward(torch::Tensor const& x, torch::Tensor const& cos, torch::Tensor const& sin,

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 namespace cantle_models {
 using cantle::libtorch::module_scope;
@@ -26,6 +27,35 @@ tensors all_experts(tensors const& in) {
     return {sum};
 }
 
+// [local_experts]
+/// The same on one rank: its tokens travel to the ranks of ep that have their experts, and back. Who sends how many depends on the data.
+tensors travelling_tokens(cantle::libtorch::region_ranks& ranks, tensors const& in) {
+    auto const top = in[2].size(-1), here = in[3].size(0), all = here * ranks.size("ep?");
+    auto const x = in[0].reshape({-1, in[0].size(-1)});
+    auto const ids = in[2].reshape({-1});  // one entry per token and choice
+    auto const order = at::argsort(ids, /*stable=*/true);
+    auto const token = at::floor_divide(order, top);
+    auto const trip = ranks.exchange(at::bincount(ids, {}, all).view({-1, here}), "ep?");
+    auto const arrived = trip.there(x.index_select(0, token));
+
+    // What arrived lies by sender; every expert wants its rows together.
+    auto const counts = trip.counts();  // [senders, experts here]
+    auto const expert = at::arange(here).repeat({counts.size(0)}).repeat_interleave(counts.reshape({-1}));
+    auto const by_expert = at::argsort(expert, /*stable=*/true).to(x.device());
+    auto const rows = arrived.index_select(0, by_expert);
+    auto const last = counts.sum(0).cumsum(0);
+    tensors results;
+    for (std::int64_t e = 0, first = 0; e < here; ++e) {
+        auto const end = last[e].item<std::int64_t>();
+        auto const mine = rows.slice(0, std::exchange(first, end), end);
+        results.push_back(at::linear(at::silu(at::linear(mine, in[3][e])) * at::linear(mine, in[5][e]), in[4][e]));
+    }
+    auto const returned = trip.back(at::cat(results).index_select(0, at::argsort(by_expert)));
+    auto const weighted = in[1].reshape({-1}).index_select(0, order).unsqueeze(1) * returned;
+    return {at::zeros_like(x).index_add(0, token, weighted).view_as(in[0])};
+}
+// [/local_experts]
+
 // [experts]
 /// Tokens are cut over all axes; each travels to its experts along ep and back.
 cantle::libtorch::region_spec expert_region(deepseek_config const& c) {
@@ -35,9 +65,11 @@ cantle::libtorch::region_spec expert_region(deepseek_config const& c) {
     spec.options.inputs = {tokens, tokens, tokens, weights, weights, weights};
     spec.options.outputs = {tokens};
     spec.options.flops_per_element = 6.0 * static_cast<double>(c.top * c.expert_ffn);  // three products, multiply and add
-    spec.options.collectives = "ep?:all_to_all:in0*" + top + ", ep?:all_to_all:out0*" + top;
+    spec.options.collectives =  // the counts, an int64 per expert, then every token as often as it has experts
+        "ep?:all_gather:" + std::to_string(8 * c.experts) + "B, ep?:all_to_all:" + top + "in0, ep?:all_to_all:" + top + "out0";
     spec.reference = all_experts;
     spec.shapes = [](tensors const& in) { return tensors{at::empty_like(in[0])}; };
+    spec.local = travelling_tokens;
     return spec;
 }
 // [/experts]
@@ -84,6 +116,7 @@ experts_impl::experts_impl(deepseek_config const& c)
     w2 = make("w2", c.dim, c.expert_ffn);
     w3 = make("w3", c.expert_ffn, c.dim);
     register_module("shared", shared);
+    cantle::libtorch::register_region(expert_region(c));
 }
 
 torch::Tensor experts_impl::forward(torch::Tensor const& x) {

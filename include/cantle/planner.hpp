@@ -145,7 +145,7 @@ private:
                 for (auto const& [axis, what] : c.strategies.inner[s]) {
                     auto const& meta = what.on_output ? n.outputs[what.index] : g_.meta(n.operands[what.index]);
                     auto const l = what.on_output ? c.strategies.output(s, what.index) : c.strategies.operand(s, what.index);
-                    std::int64_t const bytes = local_bytes(meta, l);
+                    std::int64_t const bytes = what.message(local_bytes(meta, l));
                     collective_call const call{what.kind, 1u << axis, bytes, bytes, 0, what.reduce};
                     out.inner.push_back({call, what.on_output, what.index, cost_.collective(call)});
                     plan_.cost.inner += out.inner.back().cost;

@@ -85,7 +85,8 @@ op_class price_class(op const& operation, std::vector<tensor_meta> const& metas,
         double communication = 0;
         for (auto const& [axis, inner] : t.inner[s]) {
             std::size_t const p = inner.on_output ? t.operand_count + inner.index : inner.index;
-            std::int64_t const bytes = metas[p].defined ? element_count(locals[key[p]]) * element_bytes(metas[p].type) : 0;
+            std::int64_t const bytes =
+                inner.message(metas[p].defined ? element_count(locals[key[p]]) * element_bytes(metas[p].type) : 0);
             auto const [at, unknown] = inner_price.try_emplace({inner.kind, inner.reduce, axis, bytes}, 0.0);
             if (unknown)
                 at->second = checked_price(cost.collective({inner.kind, 1u << axis, bytes, bytes, 0, inner.reduce}),

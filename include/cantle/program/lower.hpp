@@ -4,7 +4,6 @@
 // when its first user comes), then the local program of the op under the plan's layouts. What the plan priced is what runs: one transfer
 // per step of every path, one all_reduce per inner collective.
 #include <cantle/graph/op_traits.hpp>
-#include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/program/check.hpp>
 #include <cantle/program/draw_numbers.hpp>
@@ -88,15 +87,6 @@ private:
         made_[v] = {value};
         p_.outputs.push_back({v, value, piece(plan_.nodes[v].operands[0], g_.meta(g_[v].operands[0]))});
     }
-    /// What would run and give wrong numbers in silence is refused.
-    void refuse_what_cannot_run(vertex v) const {
-        auto const& n = g_[v];
-        auto const fail = [&](std::string const& why, std::string const& remedy) {
-            return error(error_code::bad_program, "'" + n.name + "' (" + n.operation.name + ")", why, remedy);
-        };
-        if (n.operation.name == region_op_name || n.operation.name == region_backward_op_name)
-            throw fail("a region's own function does not run yet", "plan it; regions run from issue 5 on");
-    }
     /// Every rank has a generator of PyTorch's own: what draws from it would give other numbers than one rank's, and copies that differ.
     void refuse_other_numbers(vertex v, local_program const& local) const {
         if (p_.mesh.device_count() == 1) return;
@@ -108,7 +98,6 @@ private:
     }
     void lower_op(vertex v) {
         auto const& n = g_[v];
-        refuse_what_cannot_run(v);
         auto const& where = plan_.nodes[v];
         local_view view{&n.operation, {}, {}, plan_.mesh.dims(), draws_[v]};
         std::vector<program_value> values;
@@ -213,8 +202,7 @@ private:
 
 /// The program of `rank` for `plan` of `g`. Preconditions: g is valid; the plan's indices are within its tables.
 /// Throws before anything else what refuse_unrunnable and refuse_unknown_rank throw (a plan of another graph, a rank that its mesh does not
-/// have); bad_program for what would not run rightly yet (random ops that do not draw by index, regions), and what a local rule throws for layouts that are none of
-/// its rule.
+/// have); bad_program for random ops that do not draw by index; and what a local rule throws for layouts that are none of its rule.
 template <class Rules>
 rank_program lower(training_graph const& g, sharding_plan const& plan, Rules const& rules, std::int64_t rank) {
     static_assert(GivesLocalPrograms<Rules>, "lowering needs: cantle::local_program local(cantle::local_view const&) const;");

@@ -13,12 +13,15 @@
 
 namespace cantle {
 
-/// A collective inside the op on the row's axis (DECISIONS 6). Its message is one tensor: operand or output `index`, at its local size.
+/// A collective inside the op on the row's axis (DECISIONS 6). Its message is one tensor: operand or output `index`, at its local size; or
+/// that `scale` times, or `bytes` where that is above 0.
 struct inner_collective {
     collective_kind kind = collective_kind::all_reduce;
     reduction reduce = reduction::sum;
     bool on_output = true;
     std::uint32_t index = 0;
+    std::int64_t scale = 1, bytes = 0;
+    std::int64_t message(std::int64_t tensor_bytes) const { return bytes > 0 ? bytes : scale * tensor_bytes; }
     bool operator==(inner_collective const&) const = default;
 };
 

@@ -50,6 +50,7 @@ inline void check_row(op_query const& q, axis_row const& row) {
         if (c.kind > collective_kind::permute || c.reduce > reduction::min) throw fail("an inner collective is of no known kind");
         if (c.index >= (c.on_output ? row.outputs.size() : row.operands.size()))
             throw fail("an inner collective names a tensor that the op does not have");
+        if (c.scale < 1 || c.bytes < 0) throw fail("an inner collective has no message");
     }
 }
 

@@ -6,7 +6,8 @@
 //   gradient of an input       S(d) -> S(d), P -> R; R -> P where another tensor of the region is cut or Partial there (each rank then has
 //                              its share of the contributions only), else R
 //   gradient of an output      S(d) -> S(d), R -> R, P -> R
-// Its collectives are those of the forward in reverse order, on the gradients (all_gather and reduce_scatter change places).
+// It gets gradients and inputs only, so it runs the forward again: its collectives are those of the forward, then those in reverse order on
+// the gradients (all_gather and reduce_scatter change places; a message of bytes has no gradient).
 #include <cantle/graph/region_op.hpp>
 #include <cantle/rules/region_text.hpp>
 #include <cantle/rules/registry.hpp>
@@ -35,7 +36,7 @@ public:
         backward_collectives = reader_.collectives(o.get<std::string>("backward_collectives", ""));
         for (auto const* list : {&collectives, &backward_collectives})
             for (auto const& c : *list)
-                if (c.index >= (c.output ? outputs.size() : inputs.size()) || (c.gradient && list == &collectives))
+                if (c.bytes == 0 && (c.index >= (c.output ? outputs.size() : inputs.size()) || (c.gradient && list == &collectives)))
                     throw reader_.fail("a collective names a tensor that it does not have", "use in<i> and out<i> counted from 0");
     }
     std::vector<region_placements> inputs, outputs, input_gradients, output_gradients;
@@ -124,11 +125,12 @@ private:
 template <class Find>
 void add_inner(region_collective const& c, axis_context const& a, axis_row& row, Find find) {
     if (c.axis.name != a.name()) return;
-    std::optional<std::pair<bool, std::size_t>> const port = find(c);
+    using found = std::optional<std::pair<bool, std::size_t>>;
+    found const port = c.bytes > 0 ? found(std::pair(true, std::size_t{0})) : find(c);
     if (!port) return;
     std::int64_t const times = c.ring ? a.size() - 1 : c.times;
     for (std::int64_t i = 0; i < times; ++i)
-        row.inner.push_back({c.kind, reduction::sum, port->first, static_cast<std::uint32_t>(port->second)});
+        row.inner.push_back({c.kind, reduction::sum, port->first, static_cast<std::uint32_t>(port->second), c.scale, c.bytes});
 }
 
 }  // namespace detail
@@ -187,19 +189,22 @@ inline void region_backward_rule(op_query const& q, axis_context const& a, row_l
         auto const at = c.output ? position(grad_of, c.index) : position(gradient_of, c.index);
         return at ? port(std::pair(!c.output, *at)) : std::nullopt;
     };
+    // An output has the size of its gradient, which is the one that is here.
+    auto const own_port = [&](cantle::detail::region_collective const& c) -> port {
+        if (c.gradient || c.output) return gradient_port(c);
+        return port(std::pair(false, grad_of.size() + c.index));
+    };
     if (d.backward_collectives.empty()) {
+        for (auto const& c : d.collectives) cantle::detail::add_inner(c, a, row, own_port);
         for (auto c = d.collectives.rbegin(); c != d.collectives.rend(); ++c) {
+            if (c->bytes > 0) continue;
             auto turned = *c;
             if (c->kind == collective_kind::all_gather) turned.kind = collective_kind::reduce_scatter;
             if (c->kind == collective_kind::reduce_scatter) turned.kind = collective_kind::all_gather;
             cantle::detail::add_inner(turned, a, row, gradient_port);
         }
     } else {
-        for (auto const& c : d.backward_collectives)
-            cantle::detail::add_inner(c, a, row, [&](cantle::detail::region_collective const& what) -> port {
-                if (what.gradient) return gradient_port(what);
-                return what.output ? std::nullopt : port(std::pair(false, grad_of.size() + what.index));
-            });
+        for (auto const& c : d.backward_collectives) cantle::detail::add_inner(c, a, row, own_port);
     }
     rows.only(std::move(row));
 }

@@ -4,14 +4,16 @@
 //
 //   placements of a tensor    "dp=S0, ep?=S1, *=R"   an item per axis NAME; '*': every axis not named; no item: R
 //                                                    'ep?': on meshes that have an axis ep; a plain 'ep' is an error on others
-//   inner collectives         "ep:all_to_all:in0, cp?:permute:in1*ring"   axis:kind:tensor; the message is the tensor's local size
-//                                                    '*3': three times, '*ring': once less than the axis has ranks
+//   inner collectives         "ep:all_to_all:6in0, cp?:permute:in1*ring"   axis:kind:message; the message is the tensor's local size,
+//                                                    '6in0': six times that in one message, '64B': so many bytes
+//                                                    '*3': three messages, '*ring': one less than the axis has ranks
 //                             tensors: in<i>, out<i>; in the backward's own list also grad_in<i> and grad_out<i>
 #include <cantle/base/error.hpp>
 #include <cantle/mesh/collective.hpp>
 #include <cantle/mesh/device_mesh.hpp>
 #include <cantle/mesh/placement.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -35,7 +37,8 @@ struct region_collective {
     collective_kind kind = collective_kind::all_reduce;
     bool output = false, gradient = false, ring = false;
     std::size_t index = 0;
-    std::int64_t times = 1;
+    std::int64_t times = 1;            ///< messages
+    std::int64_t scale = 1, bytes = 0; ///< of one message: `scale` tensors, or bytes where that is above 0
 };
 
 inline std::string_view trimmed(std::string_view s) {
@@ -94,6 +97,16 @@ public:
                 throw bad("behind '*' stands a number from 1 to 65536, or ring");
         }
         std::string_view tensor = star[0];
+        auto const digits = std::min(tensor.find_first_not_of("0123456789"), tensor.size());
+        if (digits > 0) {
+            if (!number(tensor.substr(0, digits), c.scale) || c.scale < 1 || c.scale > (std::int64_t{1} << 40))
+                throw bad("a factor or a number of bytes is at least 1");
+            tensor.remove_prefix(digits);
+            if (tensor == "B") {
+                c.bytes = std::exchange(c.scale, 1);
+                return c;
+            }
+        }
         c.gradient = take(tensor, "grad_");
         c.output = take(tensor, "out");
         std::int64_t index = 0;
