@@ -48,9 +48,10 @@ public:
         auto result = received_;
         if (part_ >= 0) result = result.select(0, part_).clone();
         if (divide_by_ > 1) result = at::isFloatingType(result.scalar_type()) ? result.div_(divide_by_) : result.div(divide_by_);
-        return type_ == result.scalar_type() ? result : result.view(type_).view(sizes_);
+        return flat_ ? result.view(type_).view(sizes_) : result;
     }
-    at::ScalarType type_ = at::kFloat;  // of the result, where it moved as bytes
+    bool flat_ = false;                 // it moved as one row of elements or bytes, and means type_ and sizes_
+    at::ScalarType type_ = at::kFloat;
     shape sizes_;
     std::int64_t part_ = -1;            // of a reduction that gives all parts
     double divide_by_ = 1;
@@ -106,6 +107,7 @@ std::unique_ptr<pending> c10d_communicator::start(transfer const& t, at::Tensor 
     auto const sizes = mine.sizes().vec();
     auto const finish = [&](c10::intrusive_ptr<c10d::Work> work, at::Tensor sent, at::Tensor received, shape result) {
         auto p = std::make_unique<c10d_pending>(*this, std::move(work), std::move(sent), std::move(received));
+        p->flat_ = true;
         p->type_ = type;
         p->sizes_ = std::move(result);
         return p;
@@ -138,18 +140,19 @@ std::unique_ptr<pending> c10d_communicator::start(transfer const& t, at::Tensor 
             auto const op = sums ? c10d::ReduceOp::SUM : t.reduce == reduction::max ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
             std::unique_ptr<c10d_pending> p;
             if (t.kind == collective_kind::reduce_scatter && sums && mine.numel() > 0) {
-                auto received = at::empty(at::IntArrayRef(sizes).slice(1), mine.options());
+                auto sent = mine.reshape({-1}), received = at::empty({sent.numel() / t.members}, sent.options());
                 c10d::ReduceScatterOptions options;
                 options.reduceOp = op;
-                p = finish(g.reduce_scatter_single(received, mine, options), mine, received, {});
+                p = finish(g.reduce_scatter_single(received, sent, options), sent, received, {sizes.begin() + 1, sizes.end()});
             } else {
                 auto received = mine.clone();
                 std::vector<at::Tensor> list{received};
                 c10d::AllreduceOptions options;
                 options.reduceOp = op;
-                p = finish(mine.numel() > 0 ? g.allreduce(list, options) : nullptr, {}, received, {});
+                p = std::make_unique<c10d_pending>(*this, mine.numel() > 0 ? g.allreduce(list, options) : nullptr, at::Tensor(), received);
                 if (t.kind == collective_kind::reduce_scatter) p->part_ = t.member;
             }
+            p->type_ = t.reduce == reduction::avg && !at::isFloatingType(type) ? at::kFloat : type;
             if (t.reduce == reduction::avg) p->divide_by_ = static_cast<double>(t.members);
             return p;
         }

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
 }
 
 TEST_CASE("every collective on every group of 2 to 4 ranks gives on Gloo what it gives on threads") {
-    for (auto const* sizes : {"2", "3", "4", "2x2"}) {
+    for (std::string const sizes : {"2", "3", "4", "2x2"}) {
         CAPTURE(sizes);
         auto const mesh = device_mesh::parse(sizes);
         std::vector<std::vector<at::Tensor>> want(static_cast<std::size_t>(mesh.device_count())), got = want;
