@@ -3,130 +3,82 @@
 #include <adapters/libtorch/thread_ranks.hpp>
 
 #include <cantle/base/error.hpp>
+#include <cantle/program/thread_group.hpp>
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
-#include <condition_variable>
-#include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
 #include <utility>
 
 namespace cantle::libtorch {
 namespace {
 
-/// Thrown in ranks that wait for one that failed.
-struct other_rank_failed {};
+/// What the members of a collective must agree on.
+struct collective_label {
+    collective_kind kind = collective_kind::slice;
+    reduction reduce = reduction::sum;
+    shape sizes;
+    at::ScalarType type = at::kFloat;
+    bool operator==(collective_label const&) const = default;
+};
+using hall = thread_group<at::Tensor, collective_label>;
 
-/// Where the members of one group meet. Every meeting has two halves: all bring a tensor, all take what they need.
-class meeting_point {
+class thread_pending final : public pending {
 public:
-    explicit meeting_point(std::size_t members) : brought_(members), kinds_(members) {}
-
-    template <class Take>
-    at::Tensor meet(std::mutex& lock, std::condition_variable& change, bool const& ended, std::size_t member, transfer const& t,
-                    at::Tensor const& mine, Take take) {
-        std::unique_lock guard(lock);
-        auto const wait = [&](auto&& ready) {
-            change.wait(guard, [&] { return ended || ready(); });
-            if (ended && !ready()) throw other_rank_failed{};
-        };
-        wait([&] { return !leaving_; });
-        brought_[member] = mine;
-        kinds_[member] = t.kind;
-        if (++arrived_ == brought_.size()) {
-            leaving_ = true;
-            change.notify_all();
+    thread_pending(hall& h, hall::ticket ticket, transfer const& t)
+        : hall_(h), ticket_(std::move(ticket)), kind_(t.kind), reduce_(t.reduce), member_(t.member), receive_from_(t.receive_from) {}
+    bool is_done() override { return hall_.is_complete(ticket_); }
+    at::Tensor wait() override {
+        auto const& all = hall_.wait(ticket_);
+        switch (kind_) {
+            case collective_kind::all_gather: return at::stack(all);
+            case collective_kind::all_reduce: return reduced(all, reduce_);
+            case collective_kind::permute: return all[static_cast<std::size_t>(receive_from_)].clone();
+            case collective_kind::slice: break;
+            case collective_kind::reduce_scatter:
+            case collective_kind::all_to_all: {
+                std::vector<at::Tensor> parts;
+                for (auto const& x : all) parts.push_back(x.select(0, member_));
+                return kind_ == collective_kind::all_to_all ? at::stack(parts) : reduced(parts, reduce_);
+            }
         }
-        wait([&] { return leaving_; });
-        auto const all = brought_;
-        bool same = true;
-        for (std::size_t m = 0; m < all.size(); ++m)
-            same = same && kinds_[m] == t.kind && all[m].sizes() == mine.sizes() && all[m].scalar_type() == mine.scalar_type();
-        guard.unlock();
-        at::Tensor result;
-        std::exception_ptr problem;
-        try {
-            if (!same)
-                throw error(error_code::bad_program, std::string(to_string(t.kind)), "its members bring other collectives, shapes or types",
-                            "");
-            result = take(all);
-        } catch (...) {
-            problem = std::current_exception();
-        }
-        guard.lock();
-        if (--arrived_ == 0) {
-            leaving_ = false;
-            for (auto& b : brought_) b = at::Tensor();
-            change.notify_all();
-        }
-        if (problem) std::rethrow_exception(problem);
-        return result;
+        throw error(error_code::bad_program, "slice", "it is no collective", "");
     }
 
 private:
-    std::vector<at::Tensor> brought_;
-    std::vector<collective_kind> kinds_;
-    std::size_t arrived_ = 0;
-    bool leaving_ = false;
-};
-
-/// What all threads share.
-struct hall {
-    std::mutex lock;
-    std::condition_variable change;
-    bool ended = false;  ///< some rank failed or left early
-    std::map<std::pair<std::vector<std::uint8_t>, std::int64_t>, std::unique_ptr<meeting_point>> points;  // by axes and first rank
-
-    meeting_point& point(transfer const& t, std::int64_t first) {
-        std::lock_guard const guard(lock);
-        auto& p = points[{t.axes, first}];
-        if (!p) p = std::make_unique<meeting_point>(static_cast<std::size_t>(t.members));
-        return *p;
-    }
-    void end() {
-        std::lock_guard const guard(lock);
-        ended = true;
-        change.notify_all();
-    }
+    hall& hall_;
+    hall::ticket ticket_;
+    collective_kind kind_;
+    reduction reduce_;
+    std::int64_t member_, receive_from_;
 };
 
 class thread_communicator final : public communicator {
 public:
     thread_communicator(hall& h, device_mesh const& mesh, std::int64_t rank) : hall_(h), mesh_(mesh), rank_(rank) {}
 
-    at::Tensor run(transfer const& t, at::Tensor const& mine) override {
+    std::unique_ptr<pending> start(transfer const& t, at::Tensor mine) override {
         ran.push_back({t.kind, t.axes, static_cast<std::int64_t>(mine.nbytes())});
-        std::int64_t first = rank_;
-        for (auto a : t.axes) first -= mesh_.coordinate(rank_, a) * mesh_.stride(a);
-        auto const m = t.member;
-        return hall_.point(t, first).meet(
-            hall_.lock, hall_.change, hall_.ended, static_cast<std::size_t>(m), t, mine, [&](std::vector<at::Tensor> const& all) {
-                switch (t.kind) {
-                    case collective_kind::all_gather: return at::stack(all);
-                    case collective_kind::all_reduce: return reduced(all, t.reduce);
-                    case collective_kind::permute: return all[static_cast<std::size_t>(t.receive_from)].clone();
-                    case collective_kind::slice: break;
-                    case collective_kind::reduce_scatter:
-                    case collective_kind::all_to_all: {
-                        std::vector<at::Tensor> parts;
-                        for (auto const& x : all) parts.push_back(x.select(0, m));
-                        return t.kind == collective_kind::all_to_all ? at::stack(parts) : reduced(parts, t.reduce);
-                    }
-                }
-                return mine;
-            });
+        collective_label label{t.kind, t.reduce, mine.sizes().vec(), mine.scalar_type()};
+        auto ticket = hall_.start(group(t.axes), static_cast<std::size_t>(t.member), std::move(label), std::move(mine));
+        return std::make_unique<thread_pending>(hall_, std::move(ticket), t);
     }
+    void fail(std::string const&) noexcept override { hall_.end(); }
     std::vector<ran_collective> ran;
 
 private:
     hall& hall_;
     device_mesh const& mesh_;
     std::int64_t rank_;
+    std::map<std::vector<std::uint8_t>, hall::members*> groups_;
+
+    hall::members& group(std::vector<std::uint8_t> const& axes) {
+        auto& g = groups_[axes];
+        if (!g) g = &hall_.group(ranks_of_group(mesh_, axes, rank_));
+        return *g;
+    }
 };
 
 /// Kernels of several ranks run at once: one thread each, put back at the end.
@@ -138,32 +90,45 @@ struct single_threaded_kernels {
 
 }  // namespace
 
+std::vector<std::int64_t> ranks_of_group(device_mesh const& mesh, std::vector<std::uint8_t> const& axes, std::int64_t rank) {
+    std::int64_t first = rank, members = 1;
+    for (auto a : axes) {
+        first -= mesh.coordinate(rank, a) * mesh.stride(a);
+        members *= mesh.size(a);
+    }
+    std::vector<std::int64_t> ranks;
+    for (std::int64_t m = 0; m < members; ++m) {
+        std::int64_t r = first, rest = m;
+        for (std::size_t i = axes.size(); i-- > 0; rest /= mesh.size(axes[i])) r += rest % mesh.size(axes[i]) * mesh.stride(axes[i]);
+        ranks.push_back(r);
+    }
+    return ranks;
+}
+
 thread_run run_on_threads(std::vector<rank_executor> const& ranks, std::vector<std::vector<at::Tensor>> inputs, std::uint64_t seed) {
     single_threaded_kernels const kernels;
-    hall meeting;
+    hall meeting(ranks.size());
     thread_run result;
     result.outputs.resize(ranks.size());
     result.collectives.resize(ranks.size());
-    std::vector<std::exception_ptr> problems(ranks.size());
-    std::vector<std::thread> threads;
-    for (std::size_t r = 0; r < ranks.size(); ++r)
-        threads.emplace_back([&, r] {
-            at::set_num_threads(1);
-            thread_communicator others(meeting, ranks[r].program().mesh, static_cast<std::int64_t>(r));
-            try {
-                result.outputs[r] = ranks[r].run(std::move(inputs.at(r)), others, seed);
-            } catch (other_rank_failed const&) {
-                meeting.end();
-            } catch (...) {
-                problems[r] = std::current_exception();
-                meeting.end();
-            }
-            result.collectives[r] = std::move(others.ran);
-        });
-    for (auto& t : threads) t.join();
-    for (auto const& p : problems)
-        if (p) std::rethrow_exception(p);
+    run_ranks(meeting, ranks.size(), [&](std::size_t r) {
+        at::set_num_threads(1);
+        thread_communicator others(meeting, ranks[r].program().mesh, static_cast<std::int64_t>(r));
+        result.outputs[r] = ranks[r].run(std::move(inputs.at(r)), others, seed);
+        result.collectives[r] = std::move(others.ran);
+    });
     return result;
+}
+
+void run_with_threads(device_mesh const& mesh, std::function<void(std::int64_t, communicator&)> const& body) {
+    single_threaded_kernels const kernels;
+    auto const ranks = static_cast<std::size_t>(mesh.device_count());
+    hall meeting(ranks);
+    run_ranks(meeting, ranks, [&](std::size_t r) {
+        at::set_num_threads(1);
+        thread_communicator others(meeting, mesh, static_cast<std::int64_t>(r));
+        body(static_cast<std::int64_t>(r), others);
+    });
 }
 
 }  // namespace cantle::libtorch

@@ -38,6 +38,12 @@ torch_wheel_library(nccl "${torch_site}/nvidia/nccl/lib/libnccl.so.2" "${torch_s
 torch_wheel_library(c10_cuda "${torch_site}/torch/lib/libc10_cuda.so" ${torch_include})
 torch_wheel_library(torch_cuda "${torch_site}/torch/lib/libtorch_cuda.so" ${torch_include})
 
+# ProcessGroupGloo.hpp includes Gloo's headers, which the wheel does not have; its library is inside libtorch_cpu and none is linked.
+find_path(gloo_include gloo/transport/device.h)
+if(NOT gloo_include)
+    message(FATAL_ERROR "Gloo's headers are not there. Remedy: run ./dev build, or install the Debian package libgloo-dev.")
+endif()
+
 # A library whose symbols nobody names still registers its kernels when it is loaded: link it with $<LINK_LIBRARY:keep_needed,...>.
 # In the cache, because CMake reads the two in the folder of the target that links.
 set(CMAKE_CXX_LINK_LIBRARY_USING_keep_needed "-Wl,--push-state,--no-as-needed" "<LINK_ITEM>" "-Wl,--pop-state" CACHE INTERNAL "")
