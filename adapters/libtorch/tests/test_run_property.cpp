@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <adapters/libtorch/property/draw_plan.hpp>
+#include <adapters/libtorch/property/run_case.hpp>
+
+#include <cantle/base/error.hpp>
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <doctest/doctest.h>
+#include <chrono>
+#include <cstdlib>
+#include <cstdio>
+using namespace cantle;
+using namespace cantle::libtorch;
+TEST_CASE("x") {
+    at::set_num_threads(1);
+    auto env = [](char const* n, std::uint64_t v) { auto* s = std::getenv(n); return s ? std::strtoull(s, nullptr, 10) : v; };
+    auto const first = env("SEED", 1), count = env("CASES", 300);
+    std::map<std::string, int> tally;
+    double tg = 0, tp = 0, tr = 0;
+    using clk = std::chrono::steady_clock;
+    auto sec = [](auto a, auto b) { return std::chrono::duration<double>(b - a).count(); };
+    for (auto seed = first; seed < first + count; ++seed) {
+        dice d(seed);
+        auto t0 = clk::now();
+        auto g = draw_training_graph(d, static_cast<int>(d.range(1, 14)));
+        auto t1 = clk::now();
+        auto mesh = device_mesh::parse(property_meshes[d.below(6)]);
+        auto p = draw_plan(g.graph, mesh, d);
+        auto t2 = clk::now();
+        tg += sec(t0, t1); tp += sec(t1, t2);
+        if (sec(t1, t2) > 1) std::printf("seed %d slow plan %f %s %s nodes %zu\n", (int)seed, sec(t1,t2), p.how.c_str(), mesh.text().c_str(), g.graph.size());
+        if (!p.plan) { ++tally["refused"]; std::printf("seed %d refused %s\n", (int)seed, p.why.c_str()); continue; }
+        bool exact = is_exact(g.graph);
+        run_case c{g.graph, *p.plan, draw_data(g.graph, g.bounds, exact, seed)};
+        auto f = failure_of(c);
+        tr += sec(t2, clk::now());
+        ++tally[std::string(f ? "FAIL " + f->kind : "ok") + (exact ? " exact" : "")];
+        if (f) std::printf("seed %d %s %s %s: %s %s %s\n", (int)seed, p.how.c_str(), mesh.text().c_str(), exact ? "exact" : "", f->kind.c_str(), f->where.c_str(), f->what.substr(0, 600).c_str());
+    }
+    for (auto& [k, n] : tally) std::printf("%s: %d\n", k.c_str(), n);
+    std::printf("graph %f plan %f run %f\n", tg, tp, tr);
+}
