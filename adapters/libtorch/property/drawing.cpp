@@ -16,7 +16,7 @@ namespace cantle::libtorch {
 std::size_t drawing::source(std::string const& kind, shape const& sizes, at::ScalarType type, bool trained, std::int64_t bound) {
     auto const name = kind + std::to_string(items_.size());
     items_.push_back({{}, name, trained, 1});
-    values_.push_back(at::empty(sizes, at::TensorOptions(at::kMeta).dtype(type)));
+    values_.push_back(at::zeros(sizes, type));
     if (bound > 0) bounds_[name] = bound;
     return last();
 }
@@ -93,6 +93,7 @@ std::optional<training_graph> drawing::capture_all(bool tangent) {
         return g;
     } catch (error const& e) {
         if (e.code() == error_code::capture_failed) return std::nullopt;
+        std::fprintf(stderr, "%s\n", e.what()); return std::nullopt;
         throw;
     }
 }

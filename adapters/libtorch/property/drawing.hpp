@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// A small random computation, drawn op by op on meta tensors and then captured with its backward. What is drawn is a list of sources and
-// steps; a step reads earlier values and appends its results. It runs twice: without autograd while it is drawn, to learn the shapes, and
-// once inside capture.
+// A small random computation, drawn op by op and then captured with its backward. What is drawn is a list of sources and steps; a step
+// reads earlier values and appends its results. It runs twice: on zeros while it is drawn, to learn the shapes, and once inside capture.
 #include <cantle/graph/training_graph.hpp>
 
 #include <ATen/ATen.h>

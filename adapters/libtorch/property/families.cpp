@@ -253,14 +253,13 @@ bool draw_choice(drawing& d) {
 bool draw_factory(drawing& d) {
     auto const x = d.pick_float(1);
     if (!x) return false;
-    auto const options = at::TensorOptions(at::kMeta).dtype(at::kDouble);
     switch (d.random.below(5)) {
-        case 0: return unary(d, x, [=](auto const& t) { return t + at::arange(t.size(-1), options); });
-        case 1: return unary(d, x, [=](auto const& t) { return t * at::full(t.sizes(), 0.5, options); });
+        case 0: return unary(d, x, [](auto const& t) { return t + at::arange(t.size(-1), t.options()); });
+        case 1: return unary(d, x, [](auto const& t) { return t * at::full(t.sizes(), 0.5, t.options()); });
         case 2: return unary(d, x, [](auto const& t) { return t + at::ones_like(t); });
         case 3: return unary(d, x, [](auto const& t) { return t * (t > 0).to(at::kDouble); });
-        default: return unary(d, x, [=](auto const& t) {
-            auto const n = at::arange(t.size(-1), at::TensorOptions(at::kMeta).dtype(at::kLong));
+        default: return unary(d, x, [](auto const& t) {
+            auto const n = at::arange(t.size(-1), t.options().dtype(at::kLong));
             return t.masked_fill(n < 2, 0.0);
         });
     }
