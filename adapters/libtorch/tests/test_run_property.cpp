@@ -2,6 +2,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <adapters/libtorch/property/draw_plan.hpp>
 #include <adapters/libtorch/property/run_case.hpp>
+#include <adapters/libtorch/property/shrink.hpp>
 
 #include <cantle/base/error.hpp>
 #include <ATen/ATen.h>
@@ -40,6 +41,7 @@ TEST_CASE("x") {
         tr += sec(t2, clk::now());
         ++tally[std::string(f ? "FAIL " + f->kind : "ok") + (exact ? " exact" : "")];
         if (f) std::printf("seed %d %s %s %s: %s %s %s\n", (int)seed, p.how.c_str(), mesh.text().c_str(), exact ? "exact" : "", f->kind.c_str(), f->where.c_str(), f->what.substr(0, 600).c_str());
+        if (f && std::getenv("SHRINK")) { auto s = shrink(c, *f); std::printf("tried %zu: %s %s %s\n%s\n", s.tried, s.failure.kind.c_str(), s.failure.where.c_str(), s.failure.what.c_str(), text_of(s.small, "seed").c_str()); }
     }
     for (auto& [k, n] : tally) std::printf("%s: %d\n", k.c_str(), n);
     for (auto& [k, n] : ops) std::printf("%s %d, ", k.c_str(), n);
