@@ -71,10 +71,13 @@ Tensor linear_grad_weight_meta(Tensor const& grad, Tensor const& input) {
 
 // ---- attention ----
 
+/// The CPU kernel reads rows as if they were contiguous, and other memory where they are not (PyTorch 2.15); eager does not call it then.
+Tensor with_dense_rows(Tensor const& t) { return t.size(3) < 2 || t.stride(3) == 1 ? t : t.contiguous(); }
+
 /// The CPU kernel wants one head dim. Latent attention has narrower values: columns of zeros more change nothing.
 Tensor widened(Tensor const& t, std::int64_t head_dim) {
     TORCH_CHECK(t.size(3) <= head_dim, "sdpa: values wider than queries are not supported on CPU");
-    return t.size(3) == head_dim ? t : at::constant_pad_nd(t, {0, head_dim - t.size(3)});
+    return t.size(3) == head_dim ? with_dense_rows(t) : at::constant_pad_nd(t, {0, head_dim - t.size(3)});
 }
 
 /// The first `dim` columns, in the memory of [B, S, H, E] as the kernel's own results.
@@ -86,7 +89,8 @@ std::tuple<Tensor, Tensor> sdpa_cpu(Tensor const& query, Tensor const& key, Tens
                                     double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
     auto const head_dim = query.size(3), value_dim = value.size(3);
     auto [out, logsumexp] =
-        at::_scaled_dot_product_flash_attention_for_cpu(query, key, widened(value, head_dim), dropout_p, is_causal, attn_mask, scale);
+        at::_scaled_dot_product_flash_attention_for_cpu(with_dense_rows(query), with_dense_rows(key), widened(value, head_dim), dropout_p,
+                                                        is_causal, attn_mask, scale);
     return {narrowed(out, value_dim), logsumexp};
 }
 
@@ -95,8 +99,8 @@ std::tuple<Tensor, Tensor, Tensor> sdpa_backward_cpu(Tensor const& grad_out, Ten
                                                      double dropout_p, bool is_causal, std::optional<double> scale, bool /*enable_gqa*/) {
     auto const head_dim = query.size(3), value_dim = value.size(3);
     auto [grad_query, grad_key, grad_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        widened(grad_out, head_dim), query, key, widened(value, head_dim), widened(out, head_dim), logsumexp, dropout_p, is_causal,
-        attn_mask, scale);
+        widened(grad_out, head_dim), with_dense_rows(query), with_dense_rows(key), widened(value, head_dim), widened(out, head_dim),
+        logsumexp, dropout_p, is_causal, attn_mask, scale);
     return {grad_query, grad_key, narrowed(grad_value, value_dim)};
 }
 

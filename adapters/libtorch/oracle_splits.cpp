@@ -184,7 +184,7 @@ bool is_exact_op(std::string_view name) {
         "gather", "ge", "gt", "index", "index_add", "index_copy", "index_put", "index_select", "le", "linear", "linear_grad_input",
         "linear_grad_weight", "logical_and", "logical_not", "logical_or", "lt", "masked_fill", "max", "maximum", "min", "minimum", "mm",
         "mul", "narrow", "ne", "neg", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "permute", "relu", "repeat", "reshape",
-        "roll", "rsub", "scatter", "scatter_add", "select", "select_backward", "sign", "slice", "slice_backward", "sort", "split",
+        "roll", "rsub", "scatter", "scatter_add", "select", "select_backward", "sgn", "sign", "slice", "slice_backward", "sort", "split",
         "split_with_sizes", "squeeze", "stack", "sub", "sum", "t", "threshold_backward", "topk", "transpose", "tril", "triu", "unsqueeze",
         "view", "where", "zeros", "zeros_like"};
     auto const from = name.find("::");

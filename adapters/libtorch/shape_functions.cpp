@@ -216,6 +216,7 @@ constexpr auto glu_backward = &like_argument<3, 1>;
 constexpr std::pair<std::string_view, shape_function> table[] = {
     {"aten::_prelu_kernel", &like_first<2>},
     {"aten::_safe_softmax", &safe_softmax},
+    {"aten::abs", &like_first<1>},
     {"aten::binary_cross_entropy", &loss<4, 3>},
     {"aten::binary_cross_entropy_backward", &like_argument<5, 1>},
     {"aten::dot", &scalar_of_first<2>},

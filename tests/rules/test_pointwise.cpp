@@ -130,7 +130,7 @@ TEST_CASE("A32: functions that bend stop every Partial, rising ones pass bounds,
                       "aten::mish", "aten::hardswish", "aten::erfc", "aten::isnan", "aten::logical_not", "aten::bitwise_not"})
         CHECK_MESSAGE(partial_rows(unary(name)).empty(), name);
     for (auto name : {"aten::relu", "aten::exp", "aten::tanh", "aten::sigmoid", "aten::sign", "aten::floor", "aten::round", "aten::erf",
-                      "aten::hardtanh", "aten::celu", "aten::expm1", "aten::hardsigmoid"})
+                      "aten::hardtanh", "aten::celu", "aten::expm1", "aten::hardsigmoid", "aten::sgn"})
         CHECK_MESSAGE(partial_rows(unary(name)) == extremes, name);
     for (auto name : {"aten::sqrt", "aten::log", "aten::log1p", "aten::log2"}) CHECK_MESSAGE(partial_rows(unary(name)) == minimum, name);
     CHECK(partial_rows(unary("aten::neg")) == sums);

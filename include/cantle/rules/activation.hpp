@@ -49,7 +49,7 @@ inline void add_activation_rules(rule_registry& r) {
     r.add_all({"aten::sign", "aten::relu", "aten::relu6", "aten::exp", "aten::exp2", "aten::expm1", "aten::tanh", "aten::sigmoid",
                "aten::erf", "aten::floor", "aten::ceil", "aten::round", "aten::round.decimals", "aten::trunc", "aten::atan", "aten::sinh",
                "aten::asinh", "aten::hardtanh", "aten::hardsigmoid", "aten::selu", "aten::celu", "aten::softshrink",
-               "aten::hardshrink"},
+               "aten::hardshrink", "aten::sgn"},
               passing_rule(extremes));
     r.add_all({"aten::sqrt", "aten::log", "aten::log2", "aten::log10", "aten::log1p"}, passing_rule(minima));
     r.add("aten::neg", passing_rule(sums));
