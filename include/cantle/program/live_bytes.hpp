@@ -4,16 +4,16 @@
 // share memory where strides allow it, sources belong to the caller and outputs stay; a transfer holds what it sends (packed where the
 // layout asks for it) and what it receives until its first reader waits for it, and unpacks then. What a kernel takes for itself while it
 // runs is not counted, nor what an allocator loses between tensors, nor states of an optimizer: the program has none.
-#include <cantle/base/error.hpp>
-#include <cantle/graph/shape_inference.hpp>
 #include <cantle/graph/training_graph.hpp>
 #include <cantle/program/local_storage.hpp>
 #include <cantle/program/program.hpp>
+#include <cantle/program/step_shapes.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace cantle {
@@ -138,7 +138,8 @@ private:
     }
 
     void run_call(program_step const& s) {
-        std::optional<std::vector<tensor_meta>> inferred;
+        std::vector<tensor_meta> inferred;
+        bool asked = false;
         for (std::size_t o = 0; o < s.outputs.size(); ++o) {
             auto const v = s.outputs[o];
             auto const& info = p_.values[v];
@@ -146,10 +147,10 @@ private:
             auto sizes = info.sizes;
             auto type = info.type;
             if (!sizes) {
-                if (!inferred) inferred = infer(s);
-                if (o < inferred->size()) {
-                    sizes = (*inferred)[o].sizes;
-                    type = (*inferred)[o].type;
+                if (!std::exchange(asked, true)) inferred = infer(s);
+                if (o < inferred.size()) {
+                    sizes = inferred[o].sizes;
+                    type = inferred[o].type;
                 }
             }
             if (!sizes) {
@@ -174,11 +175,7 @@ private:
             if (!at_[v].sizes) return {};
             operands.push_back({*at_[v].sizes, at_[v].strides, at_[v].type, true});
         }
-        try {
-            return infer_outputs(s.call, operands).value_or(std::vector<tensor_meta>{});
-        } catch (error const&) {
-            return {};
-        }
+        return step_outputs(s.call, operands);
     }
     /// A contiguous buffer of what a transfer sends: the tensor itself where nothing is to be packed.
     std::size_t packed(program_step const& s) {

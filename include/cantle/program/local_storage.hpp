@@ -57,7 +57,11 @@ inline shape dense_strides(shape const& sizes, shape const& like) {
     return strides;
 }
 
-inline bool is_contiguous(shape const& sizes, shape const& strides) { return view_strides(sizes, strides, {element_count(sizes)}).has_value(); }
+/// Row-major without gaps; a single number always is.
+inline bool is_contiguous(shape const& sizes, shape const& strides) {
+    auto const as_row = view_strides(sizes, strides, {element_count(sizes)});
+    return as_row && as_row->front() == 1;
+}
 
 /// Strides of the result of `call` where it shares the memory of its first operand, nothing where it has memory of its own.
 inline std::optional<shape> shared_strides(op const& call, shape const& sizes, shape const& strides, shape const& result) {
@@ -70,15 +74,17 @@ inline std::optional<shape> shared_strides(op const& call, shape const& sizes, s
     if (base == "reshape" || base == "flatten" || base == "unflatten" || base == "view" || base == "_unsafe_view" ||
         base == "_reshape_alias" || base == "squeeze" || base == "unsqueeze")
         return view_strides(sizes, strides, result);
+    bool const in_place = base.size() > 1 && base.back() == '_' && base[0] != '_';
+    if (is_identity(call) || in_place) return strides;
     if (!is_alias(call)) return std::nullopt;
-    if (is_identity(call)) return strides;
     shape s = strides;
     if (base == "t") std::reverse(s.begin(), s.end());
     else if (base == "transpose") {
         if (rank > 0) std::swap(s[dim("dim0", 0)], s[dim("dim1", 0)]);
     } else if (base == "permute") {
         auto const dims = call.get<std::vector<std::int64_t>>("dims", {});
-        for (std::size_t i = 0; i < dims.size() && i < s.size(); ++i) s[i] = strides[static_cast<std::size_t>(dims[i] < 0 ? dims[i] + rank : dims[i])];
+        for (std::size_t i = 0; i < dims.size() && i < s.size(); ++i)
+            s[i] = strides[static_cast<std::size_t>(dims[i] < 0 ? dims[i] + rank : dims[i])];
     } else if (base == "expand") {
         s.assign(result.size(), 0);
         for (std::size_t back = 1; back <= sizes.size() && back <= result.size(); ++back)

@@ -60,7 +60,7 @@ struct program_timeline {
     double without_step_us = 0;           ///< prices of vertices that call nothing: part of the plan's objective only
     memory_profile memory;
     /// Share of communication that runs beside ops; 1 where there is none.
-    double hidden_share() const { return communication_us > 0 ? 1 - exposed_us / communication_us : 1.0; }
+    double hidden_share() const { return communication_us > 0 ? std::max(0.0, 1 - exposed_us / communication_us) : 1.0; }
 };
 
 /// The request to a cost model for a transfer of elements of that many bytes.
@@ -79,7 +79,7 @@ template <CostModel Cost>
 class timeline_maker {
 public:
     timeline_maker(rank_program const& p, training_graph const& g, sharding_plan const& plan, Cost const& cost, timeline_options o)
-        : p_(p), g_(g), plan_(plan), cost_(cost), options_(o), ready_(p.values.size()), called_(g.size(), false), inner_(g.size(), 0) {}
+        : p_(p), g_(g), plan_(plan), cost_(cost), options_(o), ready_(p.values.size()), called_(g.size(), false) {}
 
     program_timeline run() {
         t_.rank = p_.rank;
@@ -112,7 +112,7 @@ private:
     program_timeline t_;
     std::vector<readiness> ready_;             // [value]
     std::vector<char> called_;                 // [vertex] its price has fallen due
-    std::vector<std::size_t> inner_;           // [vertex] collectives inside it so far
+    std::map<vertex, std::vector<char>> inner_;  // the plan's collectives inside it that have run
     std::vector<double> free_;                 // [stream]
     std::map<std::uint32_t, std::size_t> stream_of_;
     std::size_t step_ = 0;
@@ -183,13 +183,21 @@ private:
         if (inside) {
             // Of what an op makes on the way only the plan knows the size.
             auto const& priced = plan_.nodes[s.at].inner;
-            auto& next = inner_[s.at];
-            if (next < priced.size() && priced[next].call.axes == call.axes && priced[next].call.kind == call.kind) call = priced[next].call;
-            else if (!p_.values[s.inputs[0]].sizes)
+            auto& used = inner_[s.at];
+            used.resize(priced.size(), false);
+            std::size_t i = 0;
+            auto const same = [&call](collective_call const& c) {
+                return c.kind == call.kind && c.axes == call.axes && c.reduce == call.reduce;
+            };
+            while (i < priced.size() && (used[i] || !same(priced[i].call))) ++i;
+            if (i < priced.size()) {
+                used[i] = true;
+                call = priced[i].call;
+            } else if (!p_.values[s.inputs[0]].sizes) {
                 throw error(error_code::bad_program, "step " + std::to_string(step_) + ", '" + g_[s.at].name + "'",
                             "the plan has no price for its " + std::string(to_string(call.kind)),
                             "lowering made a program that is not the plan's; report it with graph and plan");
-            ++next;
+            }
         }
         ready_[s.outputs[0]] = collective(call, ready_[s.inputs[0]].at, inside);
         if (options_.serial) wait(ready_[s.outputs[0]]);
