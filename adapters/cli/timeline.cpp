@@ -35,7 +35,8 @@ std::string cluster_of(sharding_plan const& plan) {
 rank_program program_of(sharding_plan const& plan, training_graph const& graph, std::int64_t rank, std::string const& option) {
     if (rank < 0 || rank >= plan.mesh.device_count())
         throw error(error_code::bad_option, option + " " + std::to_string(rank),
-                    "the mesh " + plan.mesh.text() + " has the ranks 0 to " + std::to_string(plan.mesh.device_count() - 1), "give one of them");
+                    "the mesh " + plan.mesh.text() + " has the ranks 0 to " + std::to_string(plan.mesh.device_count() - 1),
+                    "give one of them");
     return lower(graph, plan, standard_rules(), rank);
 }
 

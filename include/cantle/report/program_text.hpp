@@ -22,22 +22,16 @@ inline std::string values_text(std::vector<program_value> const& list) {
     return s;
 }
 
-/// "float32 [16,1024]"; "..." for what an op makes on the way and only knows when it runs.
+/// "float32 [16, 1024]"; "..." for what an op makes on the way and only knows when it runs.
 inline std::string tensor_text(value_info const& info) {
     if (!info.defined) return "nothing";
     if (!info.sizes) return "...";
-    std::string s = std::string(to_string(info.type)) + " [";
-    for (std::size_t d = 0; d < info.sizes->size(); ++d) s += (d ? "," : "") + std::to_string((*info.sizes)[d]);
-    return s + "]";
+    return std::string(to_string(info.type)) + " " + shape_text(*info.sizes);
 }
 
-/// Where the digit stands that a rearrangement carries to the front or back: "as [4,2,8] dims 1,0,2".
+/// "packed [4, 2, 8] in the order [1, 0, 2]": the tensor seen so, its dims then put in that order.
 inline std::string rearrangement_text(char const* verb, rearrangement const& r) {
-    std::string s = std::string(verb) + " [";
-    for (std::size_t d = 0; d < r.view.size(); ++d) s += (d ? "," : "") + std::to_string(r.view[d]);
-    s += "] as dims ";
-    for (std::size_t d = 0; d < r.order.size(); ++d) s += (d ? "," : "") + std::to_string(r.order[d]);
-    return s;
+    return std::string(verb) + " " + shape_text(r.view) + " in the order " + shape_text(r.order);
 }
 
 }  // namespace detail
@@ -52,8 +46,8 @@ inline std::string program_text(rank_program const& p, training_graph const& g, 
     out = visible_text(out + "): " + count_text(p.steps.size()) + " steps") + "\n\ninputs\n";
     text_table inputs({"value", "tensor", "role", "whole", "lies", "this rank's"});
     for (auto const& in : p.inputs)
-        inputs.add({detail::value_text(in.value), g[in.node].name, std::string(to_string(g[in.node].role)), shape_text(g[in.node].outputs[0].sizes),
-                    layout_text(plan.nodes[in.node].outputs[0]), detail::tensor_text(p.values[in.value])});
+        inputs.add({detail::value_text(in.value), g[in.node].name, std::string(to_string(g[in.node].role)),
+                    shape_text(g[in.node].outputs[0].sizes), layout_text(plan.nodes[in.node].outputs[0]), detail::tensor_text(p.values[in.value])});
     out += inputs.text() + "\nsteps\n";
     text_table steps({">step", "makes", "what runs", "reads", "gives", "for", "then lets go"});
     for (std::size_t i = 0; i < p.steps.size(); ++i) {

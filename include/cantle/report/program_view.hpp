@@ -14,7 +14,8 @@ namespace cantle {
 /// Precondition: the program was lowered from this graph. Keeps references to both.
 class program_view {
 public:
-    program_view(rank_program const& p, training_graph const& g) : p_(p), g_(g), names_(p.values.size()), sources_(p.values.size(), nullptr) {
+    program_view(rank_program const& p, training_graph const& g)
+        : p_(p), g_(g), names_(p.values.size()), sources_(p.values.size(), nullptr) {
         for (auto const& in : p.inputs) {
             names_[in.value] = g[in.node].name;
             sources_[in.value] = &g[in.node];

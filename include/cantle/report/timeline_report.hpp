@@ -13,6 +13,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace cantle {
@@ -74,9 +75,9 @@ inline std::string timeline_text(timeline_report const& r) {
     auto const& t = *r.timeline;
     program_view const view(*r.program, *r.graph);
     auto const share = [](double part, double whole) { return whole > 0 ? percent_text(part / whole) : std::string(); };
-    std::string out = visible_text("timeline of rank " + std::to_string(t.rank) + " on mesh " + r.program->mesh.text() + ", cluster " + r.cluster +
-                                   ": " + count_text(r.program->steps.size()) + " steps" +
-                                   (t.serial ? ", one after the other" : ", collectives beside ops")) + "\n";
+    std::string out = "timeline of rank " + std::to_string(t.rank) + " on mesh " + r.program->mesh.text() + ", cluster " + r.cluster + ": " +
+                      count_text(r.program->steps.size()) + " steps, " + (t.serial ? "one after the other" : "collectives beside ops");
+    out = visible_text(out) + "\n";
     out += r.prices_of_plan ? "prices: those of the plan\n" : "prices: of that cluster; the plan was made with others\n";
     out += "\ntime (microseconds, predicted)\n";
     text_table time({"part", ">us", ">share"});
@@ -94,10 +95,10 @@ inline std::string timeline_text(timeline_report const& r) {
                microseconds_text(r.plan->cost.tie_break);
     if (t.without_step_us > 0) out += " and " + microseconds_text(t.without_step_us) + " of ops that call nothing";
     out += "\n\ncollectives\n";
-    text_table table({"kind", "axes", "where", ">count", ">us", ">exposed us", ">share"});
+    text_table table({"kind", "axes", "where", ">count", ">us", ">ops wait us"});
     for (auto const& [key, s] : detail::sum_events(t))
-        table.add({std::string(to_string(std::get<0>(key))), view.axes(std::get<1>(key)), std::get<2>(key) ? "inside ops" : "", count_text(s.count),
-                   microseconds_text(s.us), microseconds_text(s.exposed), share(s.exposed, s.us)});
+        table.add({std::string(to_string(std::get<0>(key))), view.axes(std::get<1>(key)), std::get<2>(key) ? "inside ops" : "",
+                   count_text(s.count), microseconds_text(s.us), microseconds_text(s.exposed)});
     out += table.empty() ? "  none\n" : table.text();
 
     auto const& m = t.memory;
@@ -146,7 +147,9 @@ inline std::string timeline_json(timeline_report const& r) {
     for (auto const& [what, bytes] : detail::peak_parts(view, m)) memory["at_peak"][what] = bytes;
     auto largest = object::array();
     for (std::size_t i = 0; i < m.at_peak.size() && i < r.largest; ++i)
-        largest.push_back({{"name", view.name(m.at_peak[i].value)}, {"bytes", m.at_peak[i].bytes}, {"what", detail::held_text(view, m.at_peak[i])}});
+        largest.push_back({{"name", view.name(m.at_peak[i].value)},
+                           {"bytes", m.at_peak[i].bytes},
+                           {"what", detail::held_text(view, m.at_peak[i])}});
     memory["largest"] = std::move(largest);
     j["memory"] = std::move(memory);
     return j.dump(2, ' ', false, object::error_handler_t::replace) + "\n";

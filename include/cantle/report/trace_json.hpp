@@ -109,10 +109,10 @@ private:
         auto const& s = view_.program().steps[e.step];
         auto const& node = view_.graph()[s.at];
         std::string const axes = e.is_collective ? view_.axes(e.call.axes) : "";
-        begin("X",
-              e.is_collective ? std::string(to_string(e.call.kind)) + "(" + axes + ") " + (s.is_transfer() ? view_.name(s.inputs[0]) : node.name)
-                              : node.name,
-              e.stream);
+        std::string title = node.name;
+        if (e.is_collective)
+            title = std::string(to_string(e.call.kind)) + "(" + axes + ") " + (s.is_transfer() ? view_.name(s.inputs[0]) : node.name);
+        begin("X", title, e.stream);
         out_ += ",\"cat\":\"";
         out_ += to_string(node.in_phase);
         out_ += e.is_collective ? ",collective" : ",op";
