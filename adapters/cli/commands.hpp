@@ -32,8 +32,20 @@ struct show_command {
     std::string plan, graph;              ///< graph empty: the report without projections
     bool json = false;
     std::optional<std::string> svg_file;
+    std::optional<std::int64_t> program_of_rank;  ///< instead of the report: the program of this rank
 };
 void run(show_command const& command);
+void show_program(show_command const& command);
+
+struct timeline_command {
+    std::string plan, graph;
+    std::string cluster;                  ///< empty: the one whose prices the plan was made with
+    std::int64_t rank = 0;
+    std::string streams = "one";          ///< of collectives: one or per_communicator
+    bool serial = false, json = false;
+    std::optional<std::string> trace_file;
+};
+void run(timeline_command const& command);
 
 struct graph_command {
     std::string graph;

@@ -88,6 +88,19 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
     app.footer("Layouts have one placement per mesh axis: R (whole), S<dim> (cut along that dim), as in S0,R.");
 }
 
+void describe_timeline(CLI::App& app, cantle::cli::timeline_command& c) {
+    app.add_option("PLAN", c.plan, "plan file as `cantle plan -o` writes it")->required()->type_name("FILE");
+    app.add_option("GRAPH", c.graph, "the graph it was made for; - reads stdin")->required()->type_name("FILE");
+    app.add_option("--rank", c.rank, "whose program")->capture_default_str()->type_name("N");
+    app.add_option("--cluster", c.cluster, "machine under the mesh (default: the one of the plan's prices, else h100)")->type_name("NAME");
+    add_file(app, "--trace", c.trace_file, "write the run for chrome://tracing or ui.perfetto.dev");
+    app.add_option("--streams", c.streams, "collectives run on one stream, or on one per_communicator")
+        ->capture_default_str()
+        ->type_name("HOW");
+    app.add_flag("--serial", c.serial, "one step after the other, nothing overlaps: what the plan's objective adds up");
+    app.add_flag("--json", c.json, "figures for machines on stdout (docs/cli.md lists the keys)");
+}
+
 int run(int argc, char** argv) {
     using namespace cantle::cli;
     CLI::App app("Plans how a training graph is sharded over a device mesh, and proves how good the plan is.", "cantle");
@@ -109,6 +122,12 @@ int run(int argc, char** argv) {
     show_app->add_option("--graph", show.graph, "the graph it was made for; adds projections and patterns")->type_name("GRAPH");
     add_file(*show_app, "--svg", show.svg_file, "draw one layer into this file (needs --graph)");
     show_app->add_flag("--json", show.json, "report for machines on stdout");
+    show_app->add_option("--program", show.program_of_rank, "the program that this rank runs, instead of the report (needs --graph)")
+        ->type_name("RANK");
+
+    timeline_command timeline;
+    auto* timeline_app = app.add_subcommand("timeline", "predicted run of one rank: step time, exposed communication, peak memory");
+    describe_timeline(*timeline_app, timeline);
 
     graph_command graph;
     auto* graph_app = app.add_subcommand("graph", "what a graph holds: roles, ops, modules");
@@ -147,6 +166,7 @@ int run(int argc, char** argv) {
     }
     if (plan_app->parsed()) run(plan);
     else if (show_app->parsed()) run(show);
+    else if (timeline_app->parsed()) run(timeline);
     else if (graph_app->parsed()) run(graph);
     else if (solve_app->parsed()) run(solve);
     else if (clusters_app->parsed()) run(clusters_command{});

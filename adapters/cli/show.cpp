@@ -17,6 +17,7 @@
 namespace cantle::cli {
 
 void run(show_command const& c) {
+    if (c.program_of_rank) return show_program(c);
     if (c.svg_file && c.graph.empty())
         throw error(error_code::bad_option, "--svg", "the picture needs the graph", "add --graph GRAPH");
     output_files files;
