@@ -98,6 +98,7 @@ int run(int argc, char** argv) {
     app.add_subcommand("capture", "record a model's training graph without a GPU: capture MODEL --batch N --seq N -o FILE");
     app.add_subcommand("models", "the example models that capture knows, with their sizes");
     app.add_subcommand("check-rules", "prove the sharding rules on numbers: check-rules [--op NAME] [--json] [--all]");
+    app.add_subcommand("verify", "run a small instance of a planned model on thread ranks: verify PLAN GRAPH [--ranks N] [--json]");
 
     plan_command plan;
     auto* plan_app = app.add_subcommand("plan", "plan a graph on a mesh; report, plan file and picture");
@@ -118,10 +119,11 @@ int run(int argc, char** argv) {
 
     try {
         std::string const command = argc > 1 ? argv[1] : "";
-        if (command == "capture" || command == "models" || command == "check-rules") run(libtorch_command{{argv + 1, argv + argc}});
+        if (command == "capture" || command == "models" || command == "check-rules" || command == "verify")
+            run(libtorch_command{{argv + 1, argv + argc}});
         if (!command.empty() && command[0] != '-' && !is_command(app, command))
             throw cantle::error(cantle::error_code::bad_option, "command '" + command + "'", "there is no such command",
-                                "use capture, models, check-rules, plan, show, graph or clusters");
+                                "use capture, models, check-rules, verify, plan, show, graph or clusters");
         app.parse(argc, argv);
     } catch (CLI::Success const& e) {
         return app.exit(e);

@@ -37,7 +37,8 @@ std::int64_t index_bound(training_graph const& g, std::vector<std::vector<std::v
                 };
                 if (name == "aten::embedding" && indexes("indices")) bound = std::min(bound, g.meta(n.operands[0]).sizes[0]);
                 else if (name == "cantle::cross_entropy" && slot == 1) bound = std::min(bound, g.meta(n.operands[0]).sizes.back());
-                else if ((name == "aten::gather" || name == "aten::index_select") && indexes("index")) bound = std::min(bound, dim_of("self"));
+                else if ((name == "aten::gather" || name == "aten::index_select") && indexes("index"))
+                    bound = std::min(bound, dim_of("self"));
                 else if (!n.outputs.empty() && n.outputs[0].defined && !is_floating_point(n.outputs[0].type)) open.push_back(user);
             }
     }

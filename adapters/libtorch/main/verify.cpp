@@ -69,15 +69,16 @@ training_graph capture_through_door(std::vector<std::string> const& door, model_
     words.insert(words.end(), {"capture", r.model, "--batch", std::to_string(r.batch), "--seq", std::to_string(r.sequence), "--recipe",
                                r.recipe, "--precision", r.precision, "-o", graph.string()});
     for (auto const& [key, value] : r.overrides) words.insert(words.end(), {"--set", key + "=" + std::to_string(value)});
-    int const status = status_of(words, errors);
+    int const status = ::access(door.front().c_str(), X_OK) == 0 ? status_of(words, errors) : 127;
     if (status == 127)
-        throw error(error_code::adapter_missing, "program '" + door.front() + "'", "it cannot be started", "build the door with ./dev build");
+        throw error(error_code::adapter_missing, "program '" + door.front() + "'", "it cannot be started",
+                    "build the door with ./dev build");
     if (status != 0) {
         auto const text = fs::exists(errors) ? read_file(errors) : std::string();
         auto const at = std::min(text.rfind("cantle error"), text.size());
+        auto const why = text.substr(at, text.find('\n', at) - at);
         throw error(error_code::capture_failed, "small instance of " + r.model,
-                    at < text.size() ? text.substr(at, text.find('\n', at) - at) : "its capture ended with status " + std::to_string(status),
-                    "");
+                    why.empty() ? "its capture ended with status " + std::to_string(status) : why, "");
     }
     return read_graph_json(graph);
 }
@@ -94,7 +95,8 @@ CLI::App* describe(CLI::App& app, verify_command& c) {
     sub->add_option("--tolerance", c.options.tolerance, "Largest relative difference (default: 1e-9 in float64)");
     sub->add_flag("--all", c.all, "One row per gradient instead of one per kind of layer");
     sub->add_flag("--json", c.json, "The result for machines");
-    sub->add_option("--door", c.door, "What captures models written in Python")->group("");
+    sub->add_option("--door", c.door, "A word of the command that captures models written in Python; repeated")
+        ->group("")->take_all()->expected(1)->delimiter('\0');
     return sub;
 }
 
