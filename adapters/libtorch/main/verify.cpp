@@ -96,7 +96,7 @@ CLI::App* describe(CLI::App& app, verify_command& c) {
     sub->add_flag("--all", c.all, "One row per gradient instead of one per kind of layer");
     sub->add_flag("--json", c.json, "The result for machines");
     sub->add_option("--door", c.door, "A word of the command that captures models written in Python; repeated")
-        ->group("")->take_all()->expected(1)->delimiter('\0');
+        ->group("")->take_all()->expected(1)->allow_extra_args(false)->delimiter('\0');
     return sub;
 }
 
