@@ -18,6 +18,8 @@ MODELS = [
     ("llama3-70b", 16, 2048, TWO),
     ("gpt2", 16, 1024, TWO),
     ("bert-base", 16, 512, TWO),
+    ("t5-small", 16, 4096, TWO),
+    ("t5-base", 16, 4096, TWO),
     ("qwen3-32b", 16, 4096, TWO),
     ("hybrid-30b", 16, 4096, TWO),
     ("deepseek-16b", 16, 4096, [("1x8", "dp,ep")]),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// `cantle capture` and `cantle models` become other programs: LibTorch takes 0.2 s to load, and planning does without. Models of LibTorch
-// are captured by cantle-libtorch; models named hf:NAME are Python code, captured by the script of the Python door.
+// `cantle capture`, `models`, `check-rules` and `verify` become other programs: LibTorch takes 0.2 s to load, and planning does without.
+// Models of LibTorch are captured by cantle-libtorch; models named hf:NAME are Python code, captured by the script of the Python door; verify
+// starts it in its turn.
 #include <adapters/cli/commands.hpp>
 
 #include <cantle/base/error.hpp>
@@ -37,29 +38,29 @@ error missing(std::string const& program, std::string const& why, std::string co
     return error(error_code::adapter_missing, "program '" + program + "'", why, remedy);
 }
 
-/// The words that start something; the first is the program.
+/// The words that start something; the first is the program. `script`: what must be there for it, too.
 struct started {
     std::vector<std::string> words;
-    std::string remedy;
+    std::string remedy, script;
 };
 
 started libtorch_program() {
     return {{given_or("CANTLE_LIBTORCH_PROGRAM", (own_folder() / "cantle-libtorch").string())},
-            "build it with ./dev build, or name it in CANTLE_LIBTORCH_PROGRAM"};
+            "build it with ./dev build, or name it in CANTLE_LIBTORCH_PROGRAM", ""};
 }
 
 /// Python, alone with its own packages (-I), and the door's script.
 started python_door() {
-    return {{given_or("CANTLE_PYTHON", CANTLE_PYTHON), "-I", (own_folder() / "cantle_python" / "capture_hf.py").string()},
-            "build the door with ./dev build (it needs LibTorch's wheel and Python.h), or name an interpreter in CANTLE_PYTHON"};
+    auto const script = (own_folder() / "cantle_python" / "capture_hf.py").string();
+    return {{given_or("CANTLE_PYTHON", CANTLE_PYTHON), "-I", script},
+            "build the door with ./dev build (it needs LibTorch's wheel and Python.h), or name an interpreter in CANTLE_PYTHON", script};
 }
 
 void check(started const& s) {
     auto const& program = s.words.front();
     if (::access(program.c_str(), X_OK) != 0 || fs::is_directory(program))
         throw missing(program, "it is not there or cannot be run; this command needs it", s.remedy);
-    if (s.words.size() > 1 && !fs::exists(s.words.back()))
-        throw missing(s.words.back(), "it is not there; models of Hugging Face need it", s.remedy);
+    if (!s.script.empty() && !fs::exists(s.script)) throw missing(s.script, "it is not there; models of Hugging Face need it", s.remedy);
 }
 
 [[noreturn]] void become(started s, std::vector<std::string> const& arguments) {
@@ -98,11 +99,17 @@ void run(libtorch_command const& command) {
     if (arguments.front() == "capture" && std::any_of(arguments.begin(), arguments.end(), of_hugging_face))
         become(python_door(), arguments);
     bool const list = arguments == std::vector<std::string>{"models"};
-    if (list && fs::exists(python_door().words.back())) {
+    if (list && fs::exists(python_door().script)) {
         if (int const status = status_of(libtorch_program(), arguments); status != 0) std::exit(status);
         become(python_door(), arguments);
     }
-    become(libtorch_program(), arguments);
+    auto program = libtorch_program();
+    if (arguments.front() == "verify") {
+        program.words.push_back("verify");
+        for (auto const& word : python_door().words) program.words.push_back("--door=" + word);
+        become(program, {arguments.begin() + 1, arguments.end()});
+    }
+    become(program, arguments);
 }
 
 }  // namespace cantle::cli

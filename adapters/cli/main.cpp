@@ -45,6 +45,14 @@ bool is_command(CLI::App const& app, std::string const& name) {
     return false;
 }
 
+/// "capture, models, ... or clusters".
+std::string commands_of(CLI::App const& app) {
+    auto const all = app.get_subcommands({});
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + all[i]->get_name();
+    return text;
+}
+
 /// A file to write. An empty name is a name, not an absent option: output_files refuses it.
 void add_file(CLI::App& app, std::string const& names, std::optional<std::string>& file, std::string const& what) {
     app.add_option_function<std::string>(names, [&file](std::string const& name) { file = name; }, what)->type_name("FILE");
@@ -111,6 +119,7 @@ int run(int argc, char** argv) {
     app.add_subcommand("capture", "record a model's training graph without a GPU: capture MODEL --batch N --seq N -o FILE");
     app.add_subcommand("models", "the example models that capture knows, with their sizes");
     app.add_subcommand("check-rules", "prove the sharding rules on numbers: check-rules [--op NAME] [--json] [--all]");
+    app.add_subcommand("verify", "run a small instance of a planned model on thread ranks: verify PLAN GRAPH [--ranks N] [--json]");
 
     plan_command plan;
     auto* plan_app = app.add_subcommand("plan", "plan a graph on a mesh; report, plan file and picture");
@@ -151,10 +160,11 @@ int run(int argc, char** argv) {
 
     try {
         std::string const command = argc > 1 ? argv[1] : "";
-        if (command == "capture" || command == "models" || command == "check-rules") run(libtorch_command{{argv + 1, argv + argc}});
+        if (command == "capture" || command == "models" || command == "check-rules" || command == "verify")
+            run(libtorch_command{{argv + 1, argv + argc}});
         if (!command.empty() && command[0] != '-' && !is_command(app, command))
             throw cantle::error(cantle::error_code::bad_option, "command '" + command + "'", "there is no such command",
-                                "use capture, models, check-rules, plan, show, graph, solve or clusters");
+                                "use " + commands_of(app));
         app.parse(argc, argv);
     } catch (CLI::Success const& e) {
         return app.exit(e);

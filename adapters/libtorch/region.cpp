@@ -172,8 +172,9 @@ struct region_function : torch::autograd::Function<region_function> {
         tensors results;
         {
             at::AutoDispatchBelowADInplaceOrView const below_autograd;
-            results = call.call(inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs), cantle::detail::joined(o.input_gradients),
-                                cantle::detail::joined(o.output_gradients), o.flops_per_element, o.collectives, o.backward_collectives);
+            results = call.call(inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs),
+                                cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients), o.flops_per_element,
+                                o.collectives, o.backward_collectives);
         }
         variable_list fixed;
         for (auto const& t : results)
@@ -198,8 +199,8 @@ struct region_function : torch::autograd::Function<region_function> {
             if (context->needs_input_grad(i) && inputs[i].is_floating_point()) gradient_of.push_back(static_cast<std::int64_t>(i));
         if (grads.empty() || gradient_of.empty()) return result;
         auto const made = call.call(grads, inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs),
-                                    cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients), o.flops_per_element,
-                                    o.collectives, o.backward_collectives, grad_of, gradient_of);
+                                    cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients),
+                                    o.flops_per_element, o.collectives, o.backward_collectives, grad_of, gradient_of);
         for (std::size_t i = 0; i < made.size(); ++i) result[static_cast<std::size_t>(gradient_of[i]) + 1] = made[i];
         return result;
     }

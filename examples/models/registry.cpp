@@ -6,6 +6,7 @@
 #include <examples/models/llama3.hpp>
 #include <examples/models/mlp.hpp>
 #include <examples/models/model.hpp>
+#include <examples/models/t5.hpp>
 
 #include <cantle/base/error.hpp>
 
@@ -116,6 +117,22 @@ model make_bert(std::string name, sizes config, std::int64_t) {
     return m;
 }
 
+model make_t5(std::string name, sizes config, std::int64_t sequence) {
+    auto const at = [&](char const* key) { return size_of(config, key); };
+    if (at("buckets") % 4 != 0 || at("max_distance") <= at("buckets") / 2)
+        bad_size(name, "buckets and max_distance do not fit", "let buckets be a multiple of 4, and max_distance more than half of them");
+    t5 module(t5_config{at("dim"), at("layers"), at("heads"), at("head_dim"), at("ffn"), at("vocab"), at("buckets"), at("max_distance"),
+                        sequence});
+    auto const vocab = at("vocab");
+    model m{std::move(name), std::move(config), module.ptr(), {}, cross_entropy, {}};
+    m.forward = [module](tensors const& in) mutable { return module->forward(in[0], in[1]); };
+    m.example = [module, vocab](std::int64_t b, std::int64_t s) {
+        return batch{{{"tokens", random_ids(vocab, {b, s}, *module)}, {"decoder_tokens", random_ids(vocab, {b, s}, *module)}},
+                     random_ids(vocab, {b, s}, *module)};
+    };
+    return m;
+}
+
 model make_mlp(std::string name, sizes config, std::int64_t) {
     auto const at = [&](char const* key) { return size_of(config, key); };
     mlp module(mlp_config{at("dim"), at("hidden"), at("layers"), at("classes")});
@@ -146,6 +163,10 @@ sizes with_window(sizes s, std::int64_t window, std::int64_t full_every) {
     s.emplace_back("window", window);
     s.emplace_back("full_every", full_every);
     return s;
+}
+sizes t5_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads, std::int64_t ffn) {
+    return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"head_dim", 64}, {"ffn", ffn}, {"vocab", 32128}, {"buckets", 32},
+            {"max_distance", 128}};
 }
 sizes gpt2_sizes(std::int64_t dim, std::int64_t layers, std::int64_t heads) {
     return {{"dim", dim}, {"layers", layers}, {"heads", heads}, {"vocab", 50257}, {"positions", 1024}, {"dropout", 0}};
@@ -184,6 +205,8 @@ std::vector<row> const& rows() {
           {{"dim", 768}, {"layers", 12}, {"heads", 12}, {"ffn", 3072}, {"vocab", 30522}, {"positions", 512}, {"types", 2},
            {"dropout", 0}}},
          make_bert},
+        {{"t5-small", "T5 small, layers of each of its two stacks", t5_sizes(512, 6, 8, 2048)}, make_t5},
+        {{"t5-base", "T5 base", t5_sizes(768, 12, 12, 3072)}, make_t5},
         {{"mlp", "a multi-layer perceptron; it has no sequence", {{"dim", 1024}, {"hidden", 4096}, {"layers", 4}, {"classes", 1024}}},
          make_mlp},
     };

@@ -79,8 +79,9 @@ TEST_CASE("the figures name step time, exposed communication, peak and what make
     auto const t = predict_timeline(c.program, c.graph, c.plan, small_prices());
     timeline_report const r{&t, &c.program, &c.graph, &c.plan, "small", true};
     auto const text = timeline_text(r);
-    for (auto const* line : {"step                 18.0  100.0 %", "exposed: no op runs  11.0   61.1 %", "one after the other: 22.0",
-                             "peak 896 B at 4.0 us, step 2 (mm)", "parameters 128 B, inputs 128 B, values 384 B, transfers in flight 256 B"})
+    for (auto const* line :
+         {"step                 18.0  100.0 %", "exposed: no op runs  11.0   61.1 %", "one after the other: 22.0",
+          "peak 896 B at 4.0 us, step 2 (mm)", "parameters 128 B, inputs 128 B, values 384 B, transfers in flight 256 B"})
         CHECK_MESSAGE(text.find(line) != std::string::npos, line, " is not in\n", text);
     auto const j = nlohmann::json::parse(timeline_json(r));
     CHECK(j.at("step") == 18.0);

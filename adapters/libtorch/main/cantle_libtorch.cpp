@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // The program `cantle-libtorch`: what needs LibTorch. `cantle` starts it, so that `cantle` itself need not load 0.2 s of libraries.
-// Exit status 0, or 2 with one numbered error line on stderr (check-rules: 1 where a rule is not proven).
+// Exit status 0, or 2 with one numbered error line on stderr (check-rules and verify: 1 where something is not proven).
 // Nothing half-written is left behind.
 #include <adapters/libtorch/capture_models.hpp>
 #include <adapters/libtorch/main/check_rules.hpp>
+#include <adapters/libtorch/main/verify.hpp>
 #include <cantle/base/error.hpp>
 #include <cantle/graph/canonical.hpp>
 #include <cantle/graph/graph_json.hpp>
@@ -130,6 +131,8 @@ int run(int argc, char** argv) {
     auto* const models = app.add_subcommand("models", "List the example models and their sizes");
     cantle::libtorch::check_rules_command rules;
     auto* const check_rules = cantle::libtorch::describe(app, rules);
+    cantle::libtorch::verify_command verification;
+    auto* const verify = cantle::libtorch::describe(app, verification);
     try {
         app.parse(argc, argv);
     } catch (CLI::CallForHelp const& help) {
@@ -143,6 +146,7 @@ int run(int argc, char** argv) {
         throw error(error_code::bad_option, "command line", text, "see cantle-libtorch --help");
     }
     if (check_rules->parsed()) return cantle::libtorch::run(rules);
+    if (verify->parsed()) return cantle::libtorch::run(verification);
     if (models->parsed()) print_models();
     else run_capture(options);
     return 0;

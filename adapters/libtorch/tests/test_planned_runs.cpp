@@ -34,7 +34,8 @@ using tensor_map = std::map<std::string, at::Tensor>;
 
 bool same_bits(at::Tensor const& a, at::Tensor const& b) {
     auto const x = a.contiguous(), y = b.contiguous();
-    return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+    return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+           std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
 training_graph graph_of(std::string model, cantle_models::sizes sizes, std::string precision = "fp32") {
@@ -107,7 +108,8 @@ gloo_run run_on_gloo(std::vector<rank_executor> const& ranks, std::vector<std::v
     for (std::size_t r = 0; r < ranks.size(); ++r)
         threads.emplace_back([&, r] {
             try {
-                auto const others = gloo_communicator(store, ranks[r].program().mesh, static_cast<std::int64_t>(r), groups_of(ranks[r].program()));
+                auto const others =
+                    gloo_communicator(store, ranks[r].program().mesh, static_cast<std::int64_t>(r), groups_of(ranks[r].program()));
                 result.outputs[r] = ranks[r].run(inputs[r], *others);
             } catch (std::exception const& e) {
                 result.thrown[r] = e.what();

@@ -47,7 +47,8 @@ inline std::string program_text(rank_program const& p, training_graph const& g, 
     text_table inputs({"value", "tensor", "role", "whole", "lies", "this rank's"});
     for (auto const& in : p.inputs)
         inputs.add({detail::value_text(in.value), g[in.node].name, std::string(to_string(g[in.node].role)),
-                    shape_text(g[in.node].outputs[0].sizes), layout_text(plan.nodes[in.node].outputs[0]), detail::tensor_text(p.values[in.value])});
+                    shape_text(g[in.node].outputs[0].sizes), layout_text(plan.nodes[in.node].outputs[0]),
+                    detail::tensor_text(p.values[in.value])});
     out += inputs.text() + "\nsteps\n";
     text_table steps({">step", "makes", "what runs", "reads", "gives", "for", "then lets go"});
     for (std::size_t i = 0; i < p.steps.size(); ++i) {

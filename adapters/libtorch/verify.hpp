@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Proves a plan by running it: a small instance of its model, captured again from the graph's recorded origin, runs under the plan's
+// layouts on ranks that are threads; loss, outputs and every gradient are compared with a run on one rank.
+//
+//   plan, graph --origin--> small instance --scaled_plan--> programs --threads--> pieces put together --+-- differences
+//                                          \--one rank-------------------------> the same tensors ------+
+#include <adapters/libtorch/capture_models.hpp>
+
+#include <cantle/plan/plan.hpp>
+#include <cantle/rules/registry.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cantle::libtorch {
+
+struct verify_options {
+    std::optional<std::int64_t> ranks;     ///< thread ranks; absent: the most up to 8 that the mesh can shrink to
+    bool as_captured = false;              ///< run in the element types of the graph; else in float64, where errors cannot hide in rounding
+    std::uint64_t seed = 1;                ///< of parameters, inputs and random ops
+    std::optional<double> tolerance;       ///< of the relative difference; absent: 1e-9 in float64, else by the coarsest type
+};
+
+/// One sink: what ranks and one rank have.
+struct sink_difference {
+    std::string name;
+    node_role role = node_role::gradient;
+    std::int64_t elements = 0;
+    double largest = 0;                    ///< of the one rank's absolute values
+    double absolute = 0;                   ///< largest absolute difference; not finite where a value is not
+    double relative = 0;                   ///< absolute / largest; of a tensor that is next to zero: / (1e-4 of the largest gradient)
+};
+
+/// Collectives of one kind on one set of axes, on one rank.
+struct collective_tally {
+    collective_kind kind = collective_kind::all_reduce;
+    std::uint32_t axes = 0;                ///< bit mask
+    std::size_t planned = 0, ran = 0;
+    std::int64_t planned_bytes = 0, ran_bytes = 0;
+};
+
+struct verification {
+    model_request instance;                ///< what was captured
+    device_mesh full_mesh, mesh;
+    std::size_t vertices = 0;
+    dtype type = dtype::float64;           ///< coarsest element type that was run
+    std::uint64_t seed = 1;
+    double tolerance = 0;
+    std::vector<sink_difference> sinks;    ///< in order of the graph
+    std::vector<collective_tally> collectives;  ///< ranks agree in them
+    double seconds = 0;                    ///< of the ranks' run
+    bool numbers_match() const;
+    bool collectives_match() const;
+    bool passed() const { return numbers_match() && collectives_match(); }
+};
+
+/// Captures a model as `cantle capture` does: in mixed precision and canonical form.
+using capture_again = std::function<training_graph(model_request const&)>;
+training_graph capture_canonical(model_request const& request);
+
+/// Nothing runs before all of this holds. Throws: 802 for a plan of another graph; 701 for a graph without origin and for options out of
+/// range; 201 where the mesh cannot shrink to that many ranks (the possible ones are named); 604 where the small instance is another graph;
+/// 206 where the plan's layouts do not fit it at any size, 402 where they are no row of a rule; what capture, lowering and ranks throw.
+verification verify(sharding_plan const& plan, training_graph const& graph, rule_registry const& rules, verify_options const& options,
+                    capture_again const& capture);
+
+/// `all`: every gradient, else copies of a layer folded into one row.
+std::string text_of(verification const& v, bool all);
+std::string json_of(verification const& v);
+
+}  // namespace cantle::libtorch

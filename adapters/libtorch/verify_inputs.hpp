@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Tensors to run a graph with, drawn from a seed, and the graph in float64.
+#include <cantle/graph/training_graph.hpp>
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace cantle::libtorch {
+
+/// The same graph with every floating point type float64.
+training_graph in_float64(training_graph g);
+
+/// A tensor for every source but constants, by name, so that numbers stay of size 1 from layer to layer: matrices scaled by their last dim,
+/// vectors near 1 (biases near 0), indices below what they index, masks that let most pass and never nothing.
+std::map<std::string, at::Tensor> random_sources(training_graph const& g, std::uint64_t seed);
+
+}  // namespace cantle::libtorch

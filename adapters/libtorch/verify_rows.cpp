@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <adapters/libtorch/verify_rows.hpp>
+
+#include <cantle/base/error.hpp>
+#include <cantle/rules/expand_axes.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cantle::libtorch {
+namespace {
+
+/// A cast takes any cut order from operand to output (parameters and their gradients do, DECISIONS 3).
+bool is_whole_cast(op const& o, std::vector<layout> const& ports) {
+    return o.name == "aten::_to_copy" && !ports[0].has_partial() &&
+           std::all_of(ports.begin(), ports.end(), [&](layout const& l) { return l == ports[0]; });
+}
+
+}  // namespace
+
+void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, rule_registry const& rules) {
+    bool const even = [&] {
+        for (vertex v = 0; v < g.size(); ++v)
+            for (std::uint32_t o = 0; o < g[v].outputs.size(); ++o)
+                if (g[v].outputs[o].defined && !plan.at(plan.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return false;
+        return true;
+    }();
+    layout_table table;
+    axis_expansion<rule_registry> expansion(plan.mesh, rules, table, even ? shard_policy::even : shard_policy::uneven);
+    std::map<digest, std::set<std::vector<layout>>> known;  // by op and metas: what its rule allows
+    for (vertex v = 0; v < g.size(); ++v) {
+        auto const& n = g[v];
+        if (n.role != node_role::computation) continue;
+        std::vector<layout> ports;
+        std::vector<tensor_meta> metas;
+        stable_hasher h;
+        n.operation.feed(h);
+        for (std::uint32_t i = 0; i < n.operands.size(); ++i) {
+            ports.push_back(plan.at(plan.nodes[v].operands[i]));
+            metas.push_back(g.meta(n.operands[i]));
+        }
+        for (std::uint32_t i = 0; i < n.outputs.size(); ++i) {
+            ports.push_back(plan.at(plan.nodes[v].outputs[i]));
+            metas.push_back(n.outputs[i]);
+        }
+        for (auto const& m : metas) h.add(m.sizes).add(m.type).add(m.defined);
+        auto const [at, fresh] = known.try_emplace(h.finish());
+        if (fresh) {
+            std::span<tensor_meta const> const all(metas);
+            op_query const q{&n.operation, all.first(n.operands.size()), all.subspan(n.operands.size())};
+            if (rules.covers(q)) {
+                auto const t = expansion.expand(q);
+                for (std::size_t s = 0; s < t.size(); ++s) {
+                    std::vector<layout> row;
+                    for (std::size_t p = 0; p < t.ports(); ++p) row.push_back(table[t.layouts[s * t.ports() + p]]);
+                    at->second.insert(std::move(row));
+                }
+            } else {
+                at->second.insert(std::vector<layout>(ports.size(), layout(plan.mesh.dims())));
+            }
+        }
+        if (at->second.count(ports) || is_whole_cast(n.operation, ports)) continue;
+        std::string text;
+        for (std::size_t p = 0; p < ports.size(); ++p)
+            text += (p == n.operands.size() ? " -> " : p ? ", " : "") + shape_text(metas[p].sizes) + " " + ports[p].text(plan.mesh);
+        throw error(error_code::bad_rule, "'" + n.name + "' (" + n.operation.name + ")", "no row of its rule says " + text,
+                    "plan again with these rules");
+    }
+}
+
+}  // namespace cantle::libtorch

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Whether the layouts of a plan are strategies of the rules.
+#include <cantle/plan/plan.hpp>
+#include <cantle/rules/registry.hpp>
+
+namespace cantle::libtorch {
+
+/// Throws bad_rule (402), naming the op and its layouts, where a vertex lies as no row of its rule says. Ops that no rule covers must be
+/// whole on every rank. The plan is one of `g`.
+void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, rule_registry const& rules);
+
+}  // namespace cantle::libtorch
