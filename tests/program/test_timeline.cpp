@@ -32,7 +32,8 @@ training_graph classifier() {
     auto const target = b.target("target", {64, 128});
     auto const w = b.parameter("w", {1024, 512});
     auto const logits = b.linear(x, w);
-    auto const loss = b.call("cantle::cross_entropy", {{"logits", logits}, {"target", target}, {"ignore_index", -100}, {"reduction", "mean"}});
+    auto const loss =
+        b.call("cantle::cross_entropy", {{"logits", logits}, {"target", target}, {"ignore_index", -100}, {"reduction", "mean"}});
     b.loss(loss);
     b.backward();
     auto const g = b.call("cantle::cross_entropy_backward", {{"grad", b.ones({})}, {"logits", logits}, {"target", target},

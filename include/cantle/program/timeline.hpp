@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// When each step of a rank's program would run, by the prices that plans are made with. Two kinds of stream, as on a GPU: ops run on one,
-// one after the other in the order of the program; collectives on another (NCCL's kernels of one rank hardly run side by side, case D13) or,
-// if asked for, on one per communicator. A transfer starts when its input is there and its stream is free; whoever reads its result first
-// waits for it.
+// When each step of a rank's program would run, by the prices that plans are made with. Two kinds of stream, as on a GPU: ops run on
+// one, one after the other in the order of the program; collectives on another (NCCL's kernels of one rank hardly run side by side, case
+// D13) or, if asked for, on one per communicator. A transfer starts when its input is there and its stream is free; whoever reads its
+// result first waits for it.
 //
 //     compute  [ linear ][ relu ]....[ linear ]      .... idle: the collective is exposed
 //     comm.          [ all_gather  ]                 hidden up to there
 //
-// Prices: a vertex' price falls due whole at its first call (what its local program calls besides is free); a transfer's from its kind, axes
-// and bytes, packing included; slices are local and free. One after the other they add up to the plan's objective without the tie-break
-// (1 us per edge whose layouts differ), which is a preference among equals and no time of the program.
+// Prices: a vertex' price falls due whole at its first call (what its local program calls besides is free); a transfer's from its kind,
+// axes and bytes, packing included; slices are local and free. One after the other they add up to the plan's objective without the
+// tie-break (1 us per edge whose layouts differ), which is a preference among equals and no time of the program.
 #include <cantle/base/error.hpp>
 #include <cantle/cost/concepts.hpp>
 #include <cantle/graph/region_op.hpp>
@@ -253,9 +253,9 @@ private:
 
 }  // namespace detail
 
-/// The timeline of `p`, a program of `plan` for g. Preconditions: those of live_bytes, and the plan is one of g. Throws bad_cost where a price
-/// is negative or not finite, or the model was made for another mesh; bad_program where the program runs a collective that the plan did
-/// not price and nobody knows its size. Time: linear in steps, and a price per step.
+/// The timeline of `p`, a program of `plan` for g. Preconditions: those of live_bytes, and the plan is one of g. Throws bad_cost where a
+/// price is negative or not finite, or the model was made for another mesh; bad_program where the program runs a collective that the plan
+/// did not price and nobody knows its size. Time: linear in steps, and a price per step.
 template <class Cost>
 program_timeline predict_timeline(rank_program const& p, training_graph const& g, sharding_plan const& plan, Cost const& cost,
                                   timeline_options options = {}) {

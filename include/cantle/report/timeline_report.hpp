@@ -49,7 +49,8 @@ inline std::map<std::tuple<collective_kind, std::uint32_t, bool>, collective_sum
 
 inline std::string held_text(program_view const& view, held_memory const& m) {
     if (auto const* source = view.source(m.value)) return std::string(to_string(source->role));
-    return m.what == held_memory::use::sent ? "sent by a transfer" : m.what == held_memory::use::received ? "received by a transfer" : "value";
+    if (m.what == held_memory::use::sent) return "sent by a transfer";
+    return m.what == held_memory::use::received ? "received by a transfer" : "value";
 }
 
 /// Bytes at the peak by what holds them, in a fixed order.
@@ -75,8 +76,9 @@ inline std::string timeline_text(timeline_report const& r) {
     auto const& t = *r.timeline;
     program_view const view(*r.program, *r.graph);
     auto const share = [](double part, double whole) { return whole > 0 ? percent_text(part / whole) : std::string(); };
-    std::string out = "timeline of rank " + std::to_string(t.rank) + " on mesh " + r.program->mesh.text() + ", cluster " + r.cluster + ": " +
-                      count_text(r.program->steps.size()) + " steps, " + (t.serial ? "one after the other" : "collectives beside ops");
+    std::string out = "timeline of rank " + std::to_string(t.rank) + " on mesh " + r.program->mesh.text() + ", cluster " + r.cluster +
+                      ": " + count_text(r.program->steps.size()) + " steps, " +
+                      (t.serial ? "one after the other" : "collectives beside ops");
     out = visible_text(out) + "\n";
     out += r.prices_of_plan ? "prices: those of the plan\n" : "prices: of that cluster; the plan was made with others\n";
     out += "\ntime (microseconds, predicted)\n";
@@ -126,7 +128,8 @@ inline std::string timeline_json(timeline_report const& r) {
              {"collectives", t.communication_us}, {"exposed", t.exposed_us}, {"hidden_share", t.hidden_share()},
              {"objective", r.plan->objective}, {"tie_break", r.plan->cost.tie_break}, {"without_step", t.without_step_us}};
     object parts{{"forward_compute", t.parts.forward_compute}, {"backward_compute", t.parts.backward_compute}};
-    for (std::size_t k = 0; k < t.parts.moves.size(); ++k) parts[std::string(to_string(static_cast<collective_kind>(k)))] = t.parts.moves[k];
+    for (std::size_t k = 0; k < t.parts.moves.size(); ++k)
+        parts[std::string(to_string(static_cast<collective_kind>(k)))] = t.parts.moves[k];
     parts["inner"] = t.parts.inner;
     j["parts"] = std::move(parts);
     auto list = object::array();
@@ -134,8 +137,8 @@ inline std::string timeline_json(timeline_report const& r) {
         auto axes = object::array();
         for (std::size_t a = 0; a < r.program->mesh.dims(); ++a)
             if (std::get<1>(key) >> a & 1u) axes.push_back(r.program->mesh.name(a));
-        list.push_back({{"kind", to_string(std::get<0>(key))}, {"axes", std::move(axes)}, {"inside_op", std::get<2>(key)}, {"count", s.count},
-                        {"microseconds", s.us}, {"exposed", s.exposed}});
+        list.push_back({{"kind", to_string(std::get<0>(key))}, {"axes", std::move(axes)}, {"inside_op", std::get<2>(key)},
+                        {"count", s.count}, {"microseconds", s.us}, {"exposed", s.exposed}});
     }
     j["by_collective"] = std::move(list);
     auto const& m = t.memory;
