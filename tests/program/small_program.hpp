@@ -45,7 +45,7 @@ inline small_case small_program() {
     small_case c{b.build(), {}, {}};
     auto& p = c.plan;
     p.mesh = device_mesh::parse("2", "tp");
-    for (auto const* text : {"S0", "S1", "R"}) p.layouts.push_back(layout::parse(text, p.mesh));
+    for (auto const* text : {"S0", "S1", "R"}) p.layouts.push_back(layout::parse(p.mesh, text));
     enum : plan_layout { S0, S1, R };
     p.nodes = {{{}, {S0}, 0, {}}, {{}, {S1}, 0, {}}, {{S0}, {S0}, 4, {}}, {{S0, R}, {S0}, 3, {}}, {{R}, {R}, 0, {}}};
     auto const gather = [&](plan_layout from, std::uint8_t dim, vertex of, vertex user, std::uint32_t operand, double cost) {

@@ -79,9 +79,9 @@ TEST_CASE("the figures name step time, exposed communication, peak and what make
     auto const t = predict_timeline(c.program, c.graph, c.plan, small_prices());
     timeline_report const r{&t, &c.program, &c.graph, &c.plan, "small", true};
     auto const text = timeline_text(r);
-    for (auto const* line :
-         {"step                 18.0  100.0 %", "exposed: no op runs  11.0   61.1 %", "one after the other: 22.0",
-          "peak 896 B at 4.0 us, step 2 (mm)", "parameters 128 B, inputs 128 B, values 384 B, transfers in flight 256 B"})
+    for (auto const* line : {"step                 18.0  100.0 %", "exposed: no op runs  11.0   61.1 %", "one after the other: 22.0",
+                             "peak 896 B at 4.0 us, step 2 (mm)",
+                             "parameters 128 B, inputs 128 B, values 384 B, transfers in flight 256 B"})
         CHECK_MESSAGE(text.find(line) != std::string::npos, line, " is not in\n", text);
     auto const j = nlohmann::json::parse(timeline_json(r));
     CHECK(j.at("step") == 18.0);
@@ -93,7 +93,7 @@ TEST_CASE("the figures name step time, exposed communication, peak and what make
 
 TEST_CASE("a program as text has every step with its values and local sizes") {
     auto const c = small_program();
-    CHECK(program_text(c.program, c.graph, c.plan) == R"(program of rank 0 on mesh 2 (tp) (tp 0): 4 steps
+    CHECK(program_text(c.program, c.graph, c.plan) == R"(program of rank 0 (tp 0) on mesh 2 (tp): 4 steps
 
 inputs
   value  tensor  role       whole   lies  this rank's
@@ -101,11 +101,11 @@ inputs
   %1     w       parameter  [8, 8]  S1    float32 [8, 4]
 
 steps
-  step  makes  what runs       reads  gives           for                                                then lets go
-     0  %2     aten::relu      %0     float32 [4, 8]  relu                                               %0
+  step  makes  what runs       reads  gives           for                                                 then lets go
+     0  %2     aten::relu      %0     float32 [4, 8]  relu                                                %0
      1  %3     all_gather(tp)  %1     float32 [8, 8]  w, unpacked [2, 8, 1, 4] in the order [1, 2, 0, 3]  %1
-     2  %4     aten::mm        %2 %3  float32 [4, 8]  mm                                                 %2 %3
-     3  %5     all_gather(tp)  %4     float32 [8, 8]  mm                                                 %4
+     2  %4     aten::mm        %2 %3  float32 [4, 8]  mm                                                  %2 %3
+     3  %5     all_gather(tp)  %4     float32 [8, 8]  mm                                                  %4
 
 outputs
   value  tensor  role    lies  this rank's

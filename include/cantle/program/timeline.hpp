@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// When each step of a rank's program would run, by the prices that plans are made with. Two kinds of stream, as on a GPU: ops run on one,
-// one after the other in the order of the program; collectives on another (NCCL's kernels of one rank hardly run side by side, case D13)
-// or, if asked for, on one per communicator. A transfer starts when its input is there and its stream is free; whoever reads its result
-// first waits for it.
+// When each step of a rank's program would run, by the prices that plans are made with. Two kinds of stream, as on a GPU: ops run on
+// one, one after the other in the order of the program; collectives on another (NCCL's kernels of one rank hardly run side by side, case
+// D13) or, if asked for, on one per communicator. A transfer starts when its input is there and its stream is free; whoever reads its
+// result first waits for it.
 //
 //     compute  [ linear ][ relu ]....[ linear ]      .... idle: the collective is exposed
 //     comm.          [ all_gather  ]                 hidden up to there

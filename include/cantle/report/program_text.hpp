@@ -40,10 +40,10 @@ inline std::string rearrangement_text(char const* verb, rearrangement const& r) 
 inline std::string program_text(rank_program const& p, training_graph const& g, sharding_plan const& plan) {
     program_view const view(p, g);
     auto const layout_text = [&](plan_layout l) { return plan.at(l).text(plan.mesh); };
-    std::string out = "program of rank " + std::to_string(p.rank) + " on mesh " + p.mesh.text() + " (";
+    std::string out = "program of rank " + std::to_string(p.rank) + " (";
     for (std::size_t a = 0; a < p.mesh.dims(); ++a)
         out += (a ? ", " : "") + p.mesh.name(a) + " " + std::to_string(p.mesh.coordinate(p.rank, a));
-    out = visible_text(out + "): " + count_text(p.steps.size()) + " steps") + "\n\ninputs\n";
+    out = visible_text(out + ") on mesh " + p.mesh.text() + ": " + count_text(p.steps.size()) + " steps") + "\n\ninputs\n";
     text_table inputs({"value", "tensor", "role", "whole", "lies", "this rank's"});
     for (auto const& in : p.inputs)
         inputs.add({detail::value_text(in.value), g[in.node].name, std::string(to_string(g[in.node].role)),

@@ -49,9 +49,8 @@ inline std::map<std::tuple<collective_kind, std::uint32_t, bool>, collective_sum
 
 inline std::string held_text(program_view const& view, held_memory const& m) {
     if (auto const* source = view.source(m.value)) return std::string(to_string(source->role));
-    return m.what == held_memory::use::sent       ? "sent by a transfer"
-           : m.what == held_memory::use::received ? "received by a transfer"
-                                                  : "value";
+    if (m.what == held_memory::use::sent) return "sent by a transfer";
+    return m.what == held_memory::use::received ? "received by a transfer" : "value";
 }
 
 /// Bytes at the peak by what holds them, in a fixed order.
@@ -138,12 +137,8 @@ inline std::string timeline_json(timeline_report const& r) {
         auto axes = object::array();
         for (std::size_t a = 0; a < r.program->mesh.dims(); ++a)
             if (std::get<1>(key) >> a & 1u) axes.push_back(r.program->mesh.name(a));
-        list.push_back({{"kind", to_string(std::get<0>(key))},
-                        {"axes", std::move(axes)},
-                        {"inside_op", std::get<2>(key)},
-                        {"count", s.count},
-                        {"microseconds", s.us},
-                        {"exposed", s.exposed}});
+        list.push_back({{"kind", to_string(std::get<0>(key))}, {"axes", std::move(axes)}, {"inside_op", std::get<2>(key)},
+                        {"count", s.count}, {"microseconds", s.us}, {"exposed", s.exposed}});
     }
     j["by_collective"] = std::move(list);
     auto const& m = t.memory;
