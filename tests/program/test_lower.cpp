@@ -140,7 +140,7 @@ TEST_CASE("programs that would hang or read what is gone are refused: each broke
     CHECK(refused(few) == error_code::bad_program);
 }
 
-TEST_CASE("what would run and give wrong numbers is refused: random ops, regions, uneven shards") {
+TEST_CASE("what would run and give wrong numbers is refused: random ops, uneven shards") {
     auto const code = [](training_graph const& g, plan_options const& options) {
         auto const mesh = device_mesh::parse("2");
         auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
@@ -165,7 +165,9 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, regions
     options.uneven = true;
     options.boundary.inputs = "S0";
     CHECK(code(graph({7, 4}, false), options) == error_code::bad_program);
+}
 
+TEST_CASE("a region is one call; its own collectives are no transfers of the program") {
     graph_builder b;
     auto const x = b.input("x", {8, 4});
     b.output(x);
@@ -174,11 +176,20 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, regions
     region_options declared;
     declared.name = "experts";
     declared.inputs = declared.outputs = {"*=S0"};
+    declared.collectives = "a0:all_to_all:in0";
     region.operation = region_op(declared);
     region.operands = {{0, 0}};
     region.outputs = {g[0].outputs[0]};
     region.name = "region";
     g.nodes.insert(g.nodes.begin() + 1, region);
     g.nodes[2].operands = {{1, 0}};
-    CHECK(code(g, {}) == error_code::bad_program);
+    auto const mesh = device_mesh::parse("2");
+    auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")));
+    std::vector<rank_program> programs;
+    for (std::int64_t r = 0; r < 2; ++r) programs.push_back(lower(g, p, standard_rules(), r));
+    check_programs(programs);
+    std::vector<std::string> calls;
+    for (auto const& s : programs[0].steps)
+        if (!s.is_transfer() || s.move.communicates()) calls.push_back(s.call.name);
+    CHECK(calls == std::vector<std::string>{std::string(region_op_name)});
 }
