@@ -5,8 +5,8 @@
 //
 //     auto const out = cantle::libtorch::region(spec, {tokens, ids, weight})[0];
 //
-// Outside a capture this runs `reference`, with autograd's gradient. Inside, only the shapes of its results are asked for. On the ranks of a
-// plan `local` runs, on a rank's pieces.
+// Outside a capture this runs `reference`, with autograd's gradient. Inside, only the shapes of its results are asked for. On the ranks of
+// a plan `local` runs, on a rank's pieces.
 #include <adapters/libtorch/region_ranks.hpp>
 
 #include <cantle/graph/region_op.hpp>

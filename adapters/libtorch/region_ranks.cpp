@@ -22,7 +22,9 @@ using detail::region_call;
 using detail::region_move;
 
 /// [.. n a ..] -> [n][.. a ..], contiguous.
-Tensor cut(Tensor const& t, std::int64_t dim, std::int64_t n) { return t.unflatten(dim, {n, t.size(dim) / n}).movedim(dim, 0).contiguous(); }
+Tensor cut(Tensor const& t, std::int64_t dim, std::int64_t n) {
+    return t.unflatten(dim, {n, t.size(dim) / n}).movedim(dim, 0).contiguous();
+}
 /// [n][.. a ..] -> [.. n a ..]
 Tensor join(Tensor const& t, std::int64_t dim) { return t.movedim(0, dim).flatten(dim, dim + 1); }
 
@@ -143,7 +145,8 @@ Tensor region_ranks::moved(Tensor const& t, region_move const& m) const {
 
 std::int64_t region_ranks::dim_of(Tensor const& t, std::int64_t dim, std::int64_t parts) const {
     auto const d = dim < 0 ? dim + t.dim() : dim;
-    if (d < 0 || d >= t.dim()) refuse("a collective names dim " + std::to_string(dim) + " of " + c10::str(t.sizes()), "name one that it has");
+    if (d < 0 || d >= t.dim())
+        refuse("a collective names dim " + std::to_string(dim) + " of " + c10::str(t.sizes()), "name one that it has");
     if (t.size(d) % parts != 0)
         refuse("a group of " + std::to_string(parts) + " cuts dim " + std::to_string(d) + " of " + c10::str(t.sizes()) + " unevenly",
                "pad it, or use exchange()");

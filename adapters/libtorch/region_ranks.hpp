@@ -5,12 +5,12 @@
 //     auto const trip = ranks.exchange(counts, "ep?");             // data-dependent: who sends how many rows to whom
 //     auto const rows = trip.back(experts(trip.there(tokens)));
 //
-// Gradients. Inside a region autograd works as if the loss were the sum over all ranks: the gradient of a tensor on a rank is what that rank
-// contributes. So all_gather and reduce_scatter are each other's gradient, an all_to_all's is the all_to_all back, a shift's the shift back,
-// and an all_reduce's is an all_reduce. What of this goes in and comes out is in docs/regions.md.
+// Gradients. Inside a region autograd works as if the loss were the sum over all ranks: the gradient of a tensor on a rank is what that
+// rank contributes. So all_gather and reduce_scatter are each other's gradient, an all_to_all's is the all_to_all back, a shift's the shift
+// back, and an all_reduce's is an all_reduce. What of this goes in and comes out is in docs/regions.md.
 //
-// All members of a group make the same calls in the same order, whatever their data; a call on a group of one moves nothing. In the backward
-// all collectives on floating point tensors run in reverse order on every rank, also where a rank's own gradient is zero.
+// All members of a group make the same calls in the same order, whatever their data; a call on a group of one moves nothing. In the
+// backward all collectives on floating point tensors run in reverse order on every rank, also where a rank's own gradient is zero.
 #include <adapters/libtorch/run_context.hpp>
 
 #include <ATen/core/Tensor.h>

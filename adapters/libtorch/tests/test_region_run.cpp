@@ -381,7 +381,7 @@ TEST_CASE("small models with regions, planned for 4 ranks, give the loss and gra
     }
 }
 
-TEST_CASE("a region without a function for pieces runs where all its tensors are replicated, and is refused before anything runs elsewhere") {
+TEST_CASE("without a function for pieces a region runs where all is replicated, and is refused elsewhere before anything runs") {
     auto s = spec_of("reference_only", {"", "", ""}, "");
     s.reference = two_layers;
     check_region(s, two_layer_inputs(), {"4 tp", "2x2 a,b"});
@@ -390,7 +390,8 @@ TEST_CASE("a region without a function for pieces runs where all its tensors are
     s.options.outputs = {"*=S0"};
     auto const a = alone(s, two_layer_inputs());
     check_run(a.graph, device_mesh::parse("1"), a.inputs, replay(a.graph, a.inputs), 0);
-    check_words(message_of(s, two_layer_inputs(), "4", "tp"), {"404: region 'reference_only_cut'", "no function for local tensors", "4 (tp)"});
+    check_words(message_of(s, two_layer_inputs(), "4", "tp"),
+                {"404: region 'reference_only_cut'", "no function for local tensors", "4 (tp)"});
 }
 
 TEST_CASE("a region that this process does not know, or knows otherwise, is refused before anything runs") {
