@@ -29,6 +29,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using tensors = std::vector<Tensor>;
 using spec_ptr = std::shared_ptr<region_spec const>;
+using cantle::detail::joined;
 
 /// The regions that were used in this process, by name: the ops' kernels find their functions here.
 class known_regions {
@@ -72,26 +73,12 @@ Tensor contiguous_like(Tensor const& t) { return Tensor(at::detail::empty_meta(t
 
 // ---- the ops ----
 
-/// The op that was called, as the graph has it.
-op called(std::string_view op_name, std::string_view name, std::string_view in, std::string_view out, std::string_view grad_in,
-          std::string_view grad_out) {
-    op o{std::string(op_name), {}};
-    auto const add = [&](char const* argument, std::string_view text) { o.arguments.push_back({argument, std::string(text)}); };
-    add("name", name);
-    add("in_placements", in);
-    add("out_placements", out);
-    add("grad_in_placements", grad_in);
-    add("grad_out_placements", grad_out);
-    return o;
-}
-
-tensors region_kernel(at::TensorList inputs, std::string_view name, std::string_view in, std::string_view out, std::string_view grad_in,
-                      std::string_view grad_out, double, std::string_view, std::string_view) {
+tensors region_kernel(at::TensorList inputs, std::string_view name, std::string_view, std::string_view, std::string_view, std::string_view,
+                      double, std::string_view, std::string_view) {
     plain_dispatch const plain;
     c10::AutoGradMode const off(false);
     auto const spec = find_region(name);
-    if (!current_run()) return spec->reference(inputs.vec());
-    return run_region(*spec, called(region_op_name, name, in, out, grad_in, grad_out), inputs.vec());
+    return current_run() ? run_region(*spec, inputs.vec()) : spec->reference(inputs.vec());
 }
 
 tensors region_meta(at::TensorList inputs, std::string_view name, std::string_view, std::string_view, std::string_view, std::string_view,
@@ -113,7 +100,13 @@ tensors region_backward_kernel(at::TensorList grads, at::TensorList inputs, std:
     c10::AutoGradMode const off(false);
     auto const spec = find_region(name);
     if (current_run()) {
-        auto o = called(region_backward_op_name, name, in, out, grad_in, grad_out);
+        op o{std::string(region_backward_op_name), {}};  // as the graph has it
+        auto const add = [&](char const* argument, std::string_view text) { o.arguments.push_back({argument, std::string(text)}); };
+        add("name", name);
+        add("in_placements", in);
+        add("out_placements", out);
+        add("grad_in_placements", grad_in);
+        add("grad_out_placements", grad_out);
         o.arguments.push_back({"grad_of", grad_of.vec()});
         o.arguments.push_back({"gradient_of", gradient_of.vec()});
         return run_region_backward(*spec, o, grads.vec(), inputs.vec());
@@ -172,9 +165,8 @@ struct region_function : torch::autograd::Function<region_function> {
         tensors results;
         {
             at::AutoDispatchBelowADInplaceOrView const below_autograd;
-            results = call.call(inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs),
-                                cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients), o.flops_per_element,
-                                o.collectives, o.backward_collectives);
+            results = call.call(inputs, o.name, joined(o.inputs), joined(o.outputs), joined(o.input_gradients),
+                                joined(o.output_gradients), o.flops_per_element, o.collectives, o.backward_collectives);
         }
         variable_list fixed;
         for (auto const& t : results)
@@ -198,9 +190,9 @@ struct region_function : torch::autograd::Function<region_function> {
         for (std::size_t i = 0; i < inputs.size(); ++i)
             if (context->needs_input_grad(i) && inputs[i].is_floating_point()) gradient_of.push_back(static_cast<std::int64_t>(i));
         if (grads.empty() || gradient_of.empty()) return result;
-        auto const made = call.call(grads, inputs, o.name, cantle::detail::joined(o.inputs), cantle::detail::joined(o.outputs),
-                                    cantle::detail::joined(o.input_gradients), cantle::detail::joined(o.output_gradients),
-                                    o.flops_per_element, o.collectives, o.backward_collectives, grad_of, gradient_of);
+        auto const made = call.call(grads, inputs, o.name, joined(o.inputs), joined(o.outputs),
+                                    joined(o.input_gradients), joined(o.output_gradients), o.flops_per_element,
+                                    o.collectives, o.backward_collectives, grad_of, gradient_of);
         for (std::size_t i = 0; i < made.size(); ++i) result[static_cast<std::size_t>(gradient_of[i]) + 1] = made[i];
         return result;
     }

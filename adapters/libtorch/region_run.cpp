@@ -163,7 +163,7 @@ void check_regions(rank_program const& program) {
     }
 }
 
-tensors run_region(region_spec const& spec, op const&, tensors const& inputs) {
+tensors run_region(region_spec const& spec, tensors const& inputs) {
     auto const call = call_of(spec);
     return guarded(*call, [&] {
         region_ranks ranks(call);

@@ -18,9 +18,9 @@ std::shared_ptr<region_spec const> find_region(std::string_view name);
 /// bad_region naming the region.
 void check_regions(rank_program const& program);
 
-/// The region op's outputs, or the backward op's gradients, of the rank that runs in this thread (`declared`: the op). Throws bad_region
-/// where the author's function gives other tensors than planned, rank_failed naming region and rank where it throws.
-std::vector<at::Tensor> run_region(region_spec const& spec, op const& declared, std::vector<at::Tensor> const& inputs);
+/// The region op's outputs, or the gradients of the backward op `declared`, of the rank that runs in this thread. Throws bad_region where
+/// the author's function gives other tensors than planned, rank_failed naming region and rank where it throws.
+std::vector<at::Tensor> run_region(region_spec const& spec, std::vector<at::Tensor> const& inputs);
 std::vector<at::Tensor> run_region_backward(region_spec const& spec, op const& declared, std::vector<at::Tensor> const& grads,
                                             std::vector<at::Tensor> const& inputs);
 

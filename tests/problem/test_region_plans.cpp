@@ -118,7 +118,7 @@ TEST_CASE("a region's inner collectives and flops are in the objective") {
     standard_cost_model const cost(mesh, find_cluster("h100"));
     std::int64_t const bytes = 64 / 32 * 32 * 128 * 2;  // the local tokens
     double const one = cost.collective({collective_kind::all_to_all, 2u, bytes, bytes, 0, reduction::sum});
-    CHECK(p.cost.inner == doctest::Approx(2 * 2 * 2 * one));  // layers, forward and backward, there and back
+    CHECK(p.cost.inner == doctest::Approx(2 * 3 * 2 * one));  // layers; forward, the forward again and gradients; there and back
 }
 
 TEST_CASE("equal layers with regions share their decisions, and the shared plan costs what the free one does") {

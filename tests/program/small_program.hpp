@@ -6,6 +6,7 @@
 //     w [8,8] S1 --all_gather, unpacked--> R --^                            local w [8,4] -> [8,8]
 //     steps: 0 relu   1 all_gather w   2 mm   3 all_gather y
 #include <cantle/graph/builder.hpp>
+#include <cantle/graph/graph_hash.hpp>
 #include <cantle/plan/plan.hpp>
 #include <cantle/program/lower.hpp>
 
@@ -45,6 +46,9 @@ inline small_case small_program() {
     small_case c{b.build(), {}, {}};
     auto& p = c.plan;
     p.mesh = device_mesh::parse("2", "tp");
+    p.made_from.graph = structural_hash(c.graph);
+    p.memory.parameters_global = 256;
+    p.memory.parameters_local = 128;
     for (auto const* text : {"S0", "S1", "R"}) p.layouts.push_back(layout::parse(p.mesh, text));
     enum : plan_layout { S0, S1, R };
     p.nodes = {{{}, {S0}, 0, {}}, {{}, {S1}, 0, {}}, {{S0}, {S0}, 4, {}}, {{S0, R}, {S0}, 3, {}}, {{R}, {R}, 0, {}}};

@@ -146,11 +146,26 @@ TEST_CASE("inner collectives run on the axis they name, as often as they say, an
     CHECK(!f.table.inner[0][0].what.on_output);
     CHECK(f.table.inner[0][2].what.on_output);
     auto const b = expand_backward(experts(), dp_ep());
-    REQUIRE(b.table.inner[0].size() == 3);
-    CHECK(!b.table.inner[0][0].what.on_output);  // the gradient of the output comes in first
-    CHECK(b.table.inner[0][0].what.index == 0);
-    CHECK(b.table.inner[0][1].what.on_output);
-    CHECK(b.table.inner[0][1].what.index == 0);
+    REQUIRE(b.table.inner[0].size() == 6);  // the forward again, then the gradients
+    std::vector<std::pair<bool, std::uint32_t>> ports;
+    for (auto const& i : b.table.inner[0]) ports.emplace_back(i.what.on_output, i.what.index);
+    // in0 twice; out0, which has the size of its gradient; that gradient; the gradient of in0 twice
+    CHECK(ports == std::vector<std::pair<bool, std::uint32_t>>{{false, 1}, {false, 1}, {false, 0}, {false, 0}, {true, 0}, {true, 0}});
+}
+
+TEST_CASE("one message may be several times a tensor, or a number of bytes, which has no gradient") {
+    auto r = experts();
+    r.collectives = "ep:all_gather:64B, ep:all_to_all:6in0, ep:all_to_all:2out0*3";
+    auto const f = expand_forward(r, dp_ep());
+    REQUIRE(f.table.inner[0].size() == 5);
+    CHECK(f.table.inner[0][0].what.message(1000) == 64);
+    CHECK(f.table.inner[0][1].what.message(1000) == 6000);
+    CHECK(f.table.inner[0][4].what.message(1000) == 2000);
+    auto const b = expand_backward(r, dp_ep());
+    REQUIRE(b.table.inner[0].size() == 5 + 4);
+    CHECK(b.table.inner[0][0].what.bytes == 64);
+    CHECK(b.table.inner[0][5].what.message(1000) == 2000);
+    CHECK(b.table.inner[0][8].what.message(1000) == 6000);
 }
 
 TEST_CASE("a ring runs once less than its axis has ranks, a gather becomes a reduce_scatter in the backward") {
@@ -160,9 +175,11 @@ TEST_CASE("a ring runs once less than its axis has ranks, a gather becomes a red
     REQUIRE(f.table.inner[0].size() == 4);
     CHECK(f.table.inner[0][2].what.kind == collective_kind::permute);
     auto const b = expand_backward(r, dp_ep());
-    REQUIRE(b.table.inner[0].size() == 4);
-    CHECK(b.table.inner[0][3].what.kind == collective_kind::reduce_scatter);
-    CHECK(b.table.inner[0][3].what.index == 1);  // the weight's gradient is the second one made
+    // On each axis the forward again, then the gradients; axes in mesh order.
+    REQUIRE(b.table.inner[0].size() == 2 * 4);
+    CHECK(b.table.inner[0][6].what.kind == collective_kind::all_gather);
+    CHECK(b.table.inner[0][7].what.kind == collective_kind::reduce_scatter);
+    CHECK(b.table.inner[0][7].what.index == 1);  // the weight's gradient is the second one made
     r.backward_collectives = "ep:all_reduce:grad_in2, dp:permute:in0, dp:all_to_all:grad_out0";
     auto const own = expand_backward(r, dp_ep());
     REQUIRE(own.table.inner[0].size() == 3);
@@ -221,6 +238,8 @@ TEST_CASE("what does not parse is an error that quotes it") {
     wrong([](auto& r) { r.collectives = "ep:all_to_all"; }, {"'ep:all_to_all'"});
     wrong([](auto& r) { r.collectives = "ep:swap:in0"; }, {"'swap'"});
     wrong([](auto& r) { r.collectives = "ep:permute:in0*0"; }, {"'ep:permute:in0*0'"});
+    wrong([](auto& r) { r.collectives = "ep:permute:0in0"; }, {"'ep:permute:0in0'", "at least 1"});
+    wrong([](auto& r) { r.collectives = "ep:permute:5"; }, {"'5'"});
     wrong([](auto& r) { r.collectives = "ep:permute:in3"; }, {"a tensor that it does not have"});
     wrong([](auto& r) { r.collectives = "ep:permute:grad_in0"; }, {"a tensor that it does not have"});
     wrong([](auto& r) { r.collectives = "ep:permute:x"; }, {"'x'"});

@@ -79,26 +79,33 @@ std::vector<rank_executor> ranks_of(training_graph const& g, sharding_plan const
     return ranks;
 }
 
-/// Every sink of the ranks' run against that of one rank, relative to its largest element (at least 1).
-void check_run(training_graph const& g, device_mesh const& mesh, tensor_map const& inputs, tensor_map const& want, double tolerance) {
+/// Runs the plan for `mesh`. By sink: how far the ranks' result is from that of one rank, relative to its largest element (at least 1).
+/// Compares the collectives with the priced ones, unless the region has some that no text can declare.
+std::map<std::string, double> differences(training_graph const& g, device_mesh const& mesh, tensor_map const& inputs,
+                                          tensor_map const& want, bool all_declared = true) {
     auto const p = plan_of(g, mesh);
     auto const ranks = ranks_of(g, p);
     auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs));
-    for (auto const& ran : got.collectives) CHECK((counted(ran) == priced(p)));
-    std::size_t compared = 0;
+    if (all_declared)
+        for (auto const& ran : got.collectives) CHECK((counted(ran) == priced(p)));
+    std::map<std::string, double> off;
     for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
         auto const v = ranks[0].program().outputs[i].node;
         tensors pieces;
         for (auto const& of_rank : got.outputs) pieces.push_back(of_rank[i]);
         auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), mesh, g[v].outputs[0].sizes);
         auto const& wanted = want.at(g[v].name);
-        CHECK(wanted.abs().max().item<double>() > 0);  // a test that compares zeros sees nothing
-        auto const scale = std::max(1.0, wanted.abs().max().item<double>());
-        auto const off = (whole - wanted).abs().max().item<double>() / scale;
-        CHECK_MESSAGE(off <= tolerance, g[v].name, " is off by ", off, " on ", mesh.text());
-        ++compared;
+        auto const largest = wanted.abs().max().item<double>();
+        CHECK(largest > 0);  // a test that compares zeros sees nothing
+        off[g[v].name] = (whole - wanted).abs().max().item<double>() / std::max(1.0, largest);
     }
-    CHECK(compared == want.size());
+    CHECK(off.size() == want.size());
+    return off;
+}
+void check_run(training_graph const& g, device_mesh const& mesh, tensor_map const& inputs, tensor_map const& want, double tolerance,
+               bool all_declared = true) {
+    for (auto const& off : differences(g, mesh, inputs, want, all_declared))
+        CHECK_MESSAGE(off.second <= tolerance, off.first, " is off by ", off.second, " on ", mesh.text());
 }
 
 /// The region alone: its floating point inputs are parameters, so that each gets a gradient. `in`: real tensors in its order.
@@ -192,20 +199,8 @@ TEST_CASE("a gather and a reduce_scatter are each other's gradients, on one axis
             check_region(s, two_layer_inputs(), {"4 tp", "2 tp"});
             continue;
         }
-        // A flattened group has no price text, so only the numbers are compared.
         auto const a = alone(s, two_layer_inputs());
-        auto const want = replay(a.graph, a.inputs);
-        auto const mesh = device_mesh::parse("2x2", "a,b");
-        auto const p = plan_of(a.graph, mesh);
-        auto const ranks = ranks_of(a.graph, p);
-        auto const got = run_on_threads(ranks, cut_inputs(a.graph, p, a.inputs));
-        for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
-            auto const v = ranks[0].program().outputs[i].node;
-            tensors pieces;
-            for (auto const& of_rank : got.outputs) pieces.push_back(of_rank[i]);
-            auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), mesh, a.graph[v].outputs[0].sizes);
-            CHECK((whole - want.at(a.graph[v].name)).abs().max().item<double>() < 1e-12);
-        }
+        check_run(a.graph, device_mesh::parse("2x2", "a,b"), a.inputs, replay(a.graph, a.inputs), 1e-12, false);
     }
 }
 
@@ -288,6 +283,13 @@ TEST_CASE("an own backward gets pieces and gives pieces; one that gave a whole g
         return std::string();
     };
     CHECK(plan_text(s) == "P,P");
+    s.options.name = "scaling_by_wrong_hand";
+    s.options.input_gradients = {"", "*=R"};  // case D1: the weight's gradient taken for whole
+    CHECK(plan_text(s) == "R,R");
+    auto const a = alone(s, in);
+    auto const off = differences(a.graph, device_mesh::parse("4", "dp"), a.inputs, replay(a.graph, a.inputs));
+    CHECK(off.at("in0.grad") < 1e-12);
+    CHECK(off.at("in1.grad") > 0.1);
 }
 
 namespace {
@@ -379,8 +381,7 @@ TEST_CASE("small models with regions, planned for 4 ranks, give the loss and gra
     }
 }
 
-TEST_CASE(
-    "a region without a function for pieces runs where all its tensors are replicated, and is refused before anything runs elsewhere") {
+TEST_CASE("without a function for pieces a region runs where all is replicated, and is refused elsewhere before anything runs") {
     auto s = spec_of("reference_only", {"", "", ""}, "");
     s.reference = two_layers;
     check_region(s, two_layer_inputs(), {"4 tp", "2x2 a,b"});

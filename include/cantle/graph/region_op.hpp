@@ -25,8 +25,8 @@ struct region_options {
     std::vector<std::string> input_gradients;  ///< empty, or one text per input: what it says is not derived
     std::vector<std::string> output_gradients; ///< empty, or one text per output: the same for gradients that arrive
     double flops_per_element = 0;              ///< forward flops per element of output 0
-    std::string collectives;                   ///< inner collectives to price: "ep:all_to_all:in0, cp:permute:in1*ring"
-    std::string backward_collectives;          ///< of the backward; empty: those of the forward reversed
+    std::string collectives;                   ///< inner collectives to price: "ep:all_to_all:6in0, cp:permute:in1*ring"
+    std::string backward_collectives;          ///< of the backward; empty: the forward's, and those reversed
     bool operator==(region_options const&) const = default;
 };
 

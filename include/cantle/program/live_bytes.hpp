@@ -180,20 +180,26 @@ private:
     /// A contiguous buffer of what a transfer sends: the tensor itself where nothing is to be packed.
     std::size_t packed(program_step const& s) {
         auto const from = at_[s.inputs[0]];
-        bool const as_it_is = s.move.pack.is_identity() && from.sizes && is_contiguous(*from.sizes, from.strides);
-        if (!as_it_is) return allocate({s.outputs[0], held_memory::use::sent, storage_bytes(from)});
+        if (!moves_as_it_is(s)) {
+            bool const padded = !s.move.spread.empty();
+            return allocate({s.outputs[0], held_memory::use::sent,
+                             padded ? element_count(s.move.sent()) * element_bytes(from.type) : storage_bytes(from)});
+        }
         ++storages_[*from.storage].owners;
         return *from.storage;
+    }
+    bool moves_as_it_is(program_step const& s) const {
+        auto const& from = at_[s.inputs[0]];
+        return s.move.pack.is_identity() && s.move.spread.empty() && from.sizes && is_contiguous(*from.sizes, from.strides);
     }
     static std::int64_t storage_bytes(placed const& t) { return t.sizes ? element_count(*t.sizes) * element_bytes(t.type) : 0; }
 
     void run_slice(program_step const& s) {
         if (!at_[s.inputs[0]].storage) return;
         auto const from = at_[s.inputs[0]];
-        auto const buffer = packed(s);  // the slice is one entry of it and keeps it whole
-        share(s.outputs[0], buffer, s.move.after, contiguous_strides(s.move.after), from.type);
-        if (buffer != *from.storage) storages_[buffer].is = {s.outputs[0], held_memory::use::value, storages_[buffer].bytes};
-        release(buffer);
+        auto const& after = s.move.after;
+        if (s.move.takes_part() && moves_as_it_is(s)) share(s.outputs[0], *from.storage, after, contiguous_strides(after), from.type);
+        else bind(s.outputs[0], after, contiguous_strides(after), from.type, held_memory::use::value);  // its part alone is copied
     }
     void start(program_step const& s) {
         auto const v = s.outputs[0];
@@ -212,7 +218,7 @@ private:
         if (!pending_[v].is) return;
         pending_[v].is = false;
         auto const& move = p_.steps[pending_[v].step].move;
-        if (!move.unpack.is_identity()) {
+        if (!move.unpack.is_identity() || !move.close.empty()) {
             auto const received = *at_[v].storage;
             at_[v].storage = allocate({v, held_memory::use::value, storages_[received].bytes});
             release(received);

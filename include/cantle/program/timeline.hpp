@@ -63,11 +63,13 @@ struct program_timeline {
     double hidden_share() const { return communication_us > 0 ? std::max(0.0, 1 - exposed_us / communication_us) : 1.0; }
 };
 
-/// The request to a cost model for a transfer of elements of that many bytes.
+/// The request to a cost model for a transfer of elements of that many bytes: of the buffers that move, padding included.
 inline collective_call call_of(transfer const& t, int element_bytes) {
     collective_call call{t.kind, 0, element_count(t.before) * element_bytes, element_count(t.after) * element_bytes, 0, t.reduce};
     for (auto a : t.axes) call.axes |= 1u << a;
     if (t.kind == collective_kind::slice) return call;
+    call.bytes_before = element_count(t.sent()) * element_bytes;
+    call.bytes_after = element_count(t.received()) * element_bytes;
     if (!t.pack.is_identity()) call.packed_bytes += call.bytes_before;
     if (!t.unpack.is_identity()) call.packed_bytes += call.bytes_after;
     return call;
