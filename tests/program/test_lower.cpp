@@ -141,11 +141,7 @@ TEST_CASE("programs that would hang or read what is gone are refused: each broke
     CHECK(refused(few) == error_code::bad_program);
 }
 
-<<<<<<< HEAD
 TEST_CASE("what would run and give wrong numbers is refused: numbers of PyTorch's generators") {
-=======
-TEST_CASE("what would run and give wrong numbers is refused: random ops, uneven shards") {
->>>>>>> region
     auto const code = [](training_graph const& g, plan_options const& options) {
         auto const mesh = device_mesh::parse("2");
         auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")), options);
@@ -175,13 +171,8 @@ TEST_CASE("what would run and give wrong numbers is refused: random ops, uneven 
     CHECK(code(fused.build(), options) == error_code::bad_program);
     options.uneven = true;
     options.boundary.inputs = "S0";
-<<<<<<< HEAD
     CHECK(code(graph({7, 4}, false), options) == error_code::bad_option);  // runs
 }
-=======
-    CHECK(code(graph({7, 4}, false), options) == error_code::bad_program);
-}
->>>>>>> region
 
 TEST_CASE("a region is one call; its own collectives are no transfers of the program") {
     graph_builder b;
@@ -199,8 +190,15 @@ TEST_CASE("a region is one call; its own collectives are no transfers of the pro
     region.name = "region";
     g.nodes.insert(g.nodes.begin() + 1, region);
     g.nodes[2].operands = {{1, 0}};
-<<<<<<< HEAD
-    CHECK(code(g, {}) == error_code::bad_option);  // the process that runs it knows the region's function, or refuses
+    auto const mesh = device_mesh::parse("2");
+    auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")));
+    std::vector<rank_program> programs;
+    for (std::int64_t r = 0; r < 2; ++r) programs.push_back(lower(g, p, standard_rules(), r));
+    check_programs(programs);
+    std::vector<std::string> calls;
+    for (auto const& s : programs[0].steps)
+        if (!s.is_transfer() || s.move.communicates()) calls.push_back(s.call.name);
+    CHECK(calls == std::vector<std::string>{std::string(region_op_name)});
 }
 
 // x [7, 4] -> relu -> y on 4 ranks: rows 2 2 2 1
@@ -319,15 +317,4 @@ TEST_CASE("layouts that do not fit, and ops on empty pieces, are refused before 
     CHECK(number == 803);
     CHECK_MESSAGE(has(text, "leaves a rank without elements"), text);
     CHECK(with("S1; d1=3>a0").first == 803);
-=======
-    auto const mesh = device_mesh::parse("2");
-    auto const p = plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")));
-    std::vector<rank_program> programs;
-    for (std::int64_t r = 0; r < 2; ++r) programs.push_back(lower(g, p, standard_rules(), r));
-    check_programs(programs);
-    std::vector<std::string> calls;
-    for (auto const& s : programs[0].steps)
-        if (!s.is_transfer() || s.move.communicates()) calls.push_back(s.call.name);
-    CHECK(calls == std::vector<std::string>{std::string(region_op_name)});
->>>>>>> region
 }
