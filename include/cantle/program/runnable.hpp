@@ -58,7 +58,8 @@ private:
         for (std::size_t d = 0; meta.defined && d < meta.sizes.size(); ++d)
             if (plan_.at(l).is_uneven(d, meta.sizes[d]) && smallest_piece(plan_.at(l), d, meta.sizes[d]) == 0)
                 throw bad("'" + g_[v].name + "' (" + g_[v].operation.name + ")",
-                          "its tensor of " + shape_text(meta.sizes) + " as " + text(l) + " leaves a rank without elements to work on", again);
+                          "its tensor of " + shape_text(meta.sizes) + " as " + text(l) + " leaves a rank without elements",
+                          again);
     }
     void check_vertex(vertex v) const {
         auto const& n = g_[v];
@@ -80,7 +81,8 @@ private:
         auto const& path = plan_.paths[m.path];
         auto const whose = "the move of '" + g_[m.value.node].name + "'";
         for (auto const relay : {m.from_relay, m.to_relay})
-            if (relay != tensor_move::none && !(plan_.relays[relay].value == m.value)) throw bad(whose, "its relay is of another value", again);
+            if (relay != tensor_move::none && !(plan_.relays[relay].value == m.value))
+                throw bad(whose, "its relay is of another value", again);
         auto const [from, to] = ends_of(plan_, m);
         if (plan_.at(path.from) != plan_.at(from) || plan_.at(path.to) != plan_.at(to))
             throw bad(whose, "its path leads from " + text(path.from) + " to " + text(path.to) + " instead of from " + text(from) + " to " +
