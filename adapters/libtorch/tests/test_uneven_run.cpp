@@ -143,7 +143,9 @@ TEST_CASE("every op that rules cut unevenly runs so: its local program on the pi
                 for (auto const& of_rank : got.outputs) pieces.push_back(of_rank[i]);
                 auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), mesh, g[v].outputs[0].sizes);
                 auto const want = oracle.outputs()[g[v].operands[0].output];
-                auto const real = [](at::Tensor const& t) { return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).to(at::kDouble); };
+                auto const real = [](at::Tensor const& t) {
+                    return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).to(at::kDouble);
+                };
                 CHECK(at::allclose(real(whole), real(want), 1e-9, 1e-9, true));
             }
         }
