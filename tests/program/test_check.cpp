@@ -236,6 +236,14 @@ TEST_CASE("what is refused is named: rank, step, and what would go wrong") {
         p.values[p.steps[5].outputs[0]].sizes = p.steps[5].move.after;
     });
     CHECK_MESSAGE(has(text, "would read its padding or miss what it sends"), text);
+    text = message([](rank_program& p) {  // a sound gather, but of a tensor of other sizes
+        auto& step = p.steps[15];
+        transition const gather{collective_kind::all_gather, {1}, 1, 0, reduction::sum, layout(2)};
+        step.move = transfer_of(p.mesh, layout::parse(p.mesh, "R,S1"), gather, {5, 16}, p.rank);
+        p.values[step.inputs[0]].sizes = step.move.before;
+        p.values[step.outputs[0]].sizes = step.move.after;
+    });
+    CHECK_MESSAGE(has(text, "in all_gather with buffers of other sizes"), text);
     text = message([](rank_program& p) { p.steps[2].inputs[0] = 0; });
     CHECK_MESSAGE(has(text, "reads value 0 after its last use"), text);
     text = message([](rank_program& p) { p.steps[13].move.send_to = 5; });

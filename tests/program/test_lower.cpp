@@ -280,9 +280,8 @@ TEST_CASE("a plan that was changed by hand into one that would compute something
         for (std::size_t k = 0; k < p.plan.paths[i].steps.size(); ++k) {
             auto const broken = [&](auto&& change) { return refusal([&](sharding_plan& q) { change(q.paths[i].steps[k]); }); };
             for (int kind = 0; kind < 6; ++kind)
-                if (static_cast<collective_kind>(kind) != p.plan.paths[i].steps[k].step.kind)
-                    CHECK(has(broken([&](priced_transition& s) { s.step.kind = static_cast<collective_kind>(kind); }),
-                              "does not lead there"));
+                if (auto const other = static_cast<collective_kind>(kind); other != p.plan.paths[i].steps[k].step.kind)
+                    CHECK(has(broken([&](priced_transition& s) { s.step.kind = other; }), "does not lead there"));
             CHECK(has(broken([](priced_transition& s) { s.step.axes = {0, 2}; }), "which the mesh does not have"));
             CHECK(has(broken([](priced_transition& s) { s.step.axes[0] ^= 1; }), "does not lead there"));
             CHECK(has(broken([](priced_transition& s) { ++s.step.from_dim; }), "does not lead there"));

@@ -4,13 +4,19 @@
 //   dims 7, 10, 13; vocabulary 101; batch 5 on 2, 3, 4, 2x2, 2x3, 2x2x2 ranks
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <adapters/libtorch/capture_models.hpp>
+#include <adapters/libtorch/samples/samples.hpp>
 #include <adapters/libtorch/tests/run_plan.hpp>
 
 #include <cantle/cost/standard_cost_model.hpp>
+#include <cantle/graph/builder.hpp>
 #include <cantle/graph/canonical.hpp>
+#include <cantle/graph/op_traits.hpp>
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+
+#include <map>
+#include <set>
 
 namespace {
 
@@ -57,7 +63,103 @@ void for_each_case(Run run) {
     }
 }
 
+/// x0, x1, .. -> op -> y0, y1, ..
+training_graph graph_of_op(op_query const& q) {
+    graph_builder b;
+    for (std::size_t i = 0; i < q.operands.size(); ++i) b.input("x" + std::to_string(i), q.operands[i].sizes, q.operands[i].type);
+    auto g = b.build();
+    graph_node n;
+    n.operation = *q.operation;
+    n.name = "op";
+    n.outputs.assign(q.outputs.begin(), q.outputs.end());
+    for (std::size_t i = 0; i < q.operands.size(); ++i) n.operands.push_back({static_cast<vertex>(i), 0});
+    g.nodes.push_back(n);
+    for (std::uint32_t o = 0; o < q.outputs.size(); ++o) {
+        if (!q.outputs[o].defined) continue;
+        graph_node sink;
+        sink.operation.name = "cantle::output";
+        sink.operands = {{static_cast<vertex>(q.operands.size()), o}};
+        sink.outputs = {q.outputs[o]};
+        sink.role = node_role::output;
+        sink.name = "y" + std::to_string(o);
+        g.nodes.push_back(sink);
+    }
+    return g;
+}
+bool works_unevenly(training_graph const& g, sharding_plan const& p) {
+    for (vertex v = 0; v < g.size(); ++v) {
+        if (g[v].role != node_role::computation) continue;
+        for (std::size_t i = 0; i < g[v].operands.size(); ++i)
+            if (!p.at(p.nodes[v].operands[i]).fits(g.meta(g[v].operands[i]).sizes)) return true;
+        for (std::size_t o = 0; o < g[v].outputs.size(); ++o)
+            if (!p.at(p.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return true;
+    }
+    return false;
+}
+/// Prices at which work in small pieces is free, all else by chance: ops are cut as finely as rules allow.
+struct cheap_when_cut {
+    std::uint64_t seed = 0;
+    double compute(op_query const& q) const {
+        double elements = 1;
+        for (auto const& t : q.operands) elements += static_cast<double>(t.elements());
+        for (auto const& t : q.outputs) elements += static_cast<double>(t.elements());
+        return elements * 1000 + random_cost_model{seed}.compute(q);
+    }
+    double collective(collective_call const& c) const { return random_cost_model{seed}.collective(c); }
+    void feed(stable_hasher& h) const { h.add("cheap when cut").add(seed); }
+};
+
 }  // namespace
+
+TEST_CASE("every op that rules cut unevenly runs so: its local program on the pieces gives the op's result") {
+    auto const rules = standard_rules();
+    std::map<std::string, std::size_t> ran;
+    for (auto& sample : rule_samples()) {
+        if (!sample.values_matter || is_random(sample.operation) || sample.operands.empty()) continue;
+        rule_oracle const oracle(std::move(sample));
+        auto const q = oracle.query();
+        auto const g = graph_of_op(q);
+        tensor_map inputs;
+        for (std::size_t i = 0; i < oracle.operands().size(); ++i) inputs["x" + std::to_string(i)] = oracle.operands()[i];
+        for (auto const* sizes : {"3", "2x2", "4x2"}) {
+            auto& count = ran[q.name() + " on " + sizes];
+            if (count >= 2) continue;
+            auto const mesh = device_mesh::parse(sizes);
+            auto options = uneven_options();
+            options.boundary.inputs = "R";
+            for (std::size_t a = 1; a < mesh.dims(); ++a) options.boundary.inputs += ",R";
+            auto const p = plan(g, mesh, rules, cheap_when_cut{count}, options);
+            if (!works_unevenly(g, p)) continue;
+            ++count;
+            CAPTURE(q.name());
+            CAPTURE(sizes);
+            std::vector<rank_executor> ranks;
+            for (auto& program : lower_all(g, p, rules)) ranks.emplace_back(std::move(program), names_of(g));
+            auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs));
+            CHECK((counted(got.collectives[0]) == priced(p)));
+            for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
+                auto const v = ranks[0].program().outputs[i].node;
+                std::vector<at::Tensor> pieces;
+                for (auto const& of_rank : got.outputs) pieces.push_back(of_rank[i]);
+                auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), mesh, g[v].outputs[0].sizes);
+                auto const want = oracle.outputs()[g[v].operands[0].output];
+                auto const real = [](at::Tensor const& t) {
+                    return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).to(at::kDouble);
+                };
+                CHECK(at::allclose(real(whole), real(want), 1e-9, 1e-9, true));
+            }
+        }
+    }
+    std::set<std::string> ops;
+    std::size_t runs = 0;
+    for (auto const& [name, count] : ran)
+        if (count) {
+            ops.insert(name.substr(0, name.find(' ')));
+            runs += count;
+        }
+    MESSAGE(runs, " runs of ", ops.size(), " ops");
+    CHECK(ops.size() > 60);
+}
 
 TEST_CASE("optimal uneven plans of small models of awkward sizes give the loss and gradients of one rank") {
     std::size_t uneven = 0;

@@ -11,8 +11,8 @@
 
 namespace cantle {
 
-/// Parts of dim `dim`: part i has sizes[i] elements and begins at begins[i] of the spaced dim, which has `extent` of them. Ascending, no
-/// two overlap. To spread: from the parts one behind the other to the spaced dim, zeros between. To close: the other way.
+/// Parts of dim `dim`: part i has sizes[i] elements and begins at begins[i] of the spaced dim, which has `extent` of them. They ascend and
+/// do not overlap. To spread: from the parts one behind the other to the spaced dim, zeros between. To close: the other way.
 struct dim_spacing {
     std::size_t dim = 0;
     std::int64_t extent = 0;

@@ -58,7 +58,7 @@ private:
         for (std::size_t d = 0; meta.defined && d < meta.sizes.size(); ++d)
             if (plan_.at(l).is_uneven(d, meta.sizes[d]) && smallest_piece(plan_.at(l), d, meta.sizes[d]) == 0)
                 throw bad("'" + g_[v].name + "' (" + g_[v].operation.name + ")",
-                          "its tensor of " + shape_text(meta.sizes) + " as " + text(l) + " leaves a rank without elements to work on",
+                          "its tensor of " + shape_text(meta.sizes) + " as " + text(l) + " leaves a rank without elements",
                           again);
     }
     void check_vertex(vertex v) const {
