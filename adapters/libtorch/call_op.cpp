@@ -6,6 +6,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <string_view>
 #include <utility>
 
 namespace cantle::libtorch {
@@ -22,9 +23,19 @@ c10::OperatorHandle find_op(std::string const& name) {
     return *handle;
 }
 
+/// CPU kernels of PyTorch 2.15 that read their operands as if all were contiguous (or strided alike), and other elements where they are
+/// not. Ops that write into their operands must get them as they are.
+bool reads_raw_memory(std::string const& name) {
+    auto const begins = [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
+    if (name.substr(0, name.find('.')).back() == '_') return false;
+    return begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad") ||
+           name == "aten::native_layer_norm_backward";
+}
+
 }  // namespace
 
-op_caller::op_caller(op operation) : operation_(std::move(operation)), handle_(find_op(operation_.name)) {
+op_caller::op_caller(op operation)
+    : operation_(std::move(operation)), handle_(find_op(operation_.name)), wants_contiguous_(reads_raw_memory(operation_.name)) {
     for (auto const& argument : handle_.schema().arguments()) {
         auto const* value = operation_.find(argument.name());
         bool const none_will_do = argument.type()->kind() == c10::TypeKind::OptionalType;
@@ -36,6 +47,11 @@ op_caller::op_caller(op operation) : operation_(std::move(operation)), handle_(f
 }
 
 std::vector<at::Tensor> op_caller::operator()(std::span<at::Tensor const> operands, c10::Device device) const {
+    std::vector<at::Tensor> dense;
+    if (wants_contiguous_) {
+        for (auto const& t : operands) dense.push_back(t.defined() ? t.contiguous() : t);
+        operands = dense;
+    }
     auto const& schema = handle_.schema();
     torch::jit::Stack stack;
     stack.reserve(values_.size());

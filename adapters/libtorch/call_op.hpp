@@ -29,6 +29,7 @@ public:
 private:
     op operation_;
     c10::OperatorHandle handle_;
+    bool wants_contiguous_;                      // its kernel would read strided operands wrongly
     std::vector<argument_value const*> values_;  // by schema argument; nullptr: the schema's default
 };
 

@@ -60,7 +60,8 @@ std::string node_text(training_graph const& g, vertex v) {
     auto const& t = n.outputs[0];
     if (is_sink(n.role)) return "b.output(" + value(g, n.operands[0]) + ", " + in_quotes(n.name) + ")";
     if (n.role == node_role::constant)
-        return "b.constant(" + in_quotes(n.name) + ", " + text_of(t.sizes) + ", " + braces(n.constant_data, number) + ", " + type_text(t.type) + ")";
+        return "b.constant(" + in_quotes(n.name) + ", " + text_of(t.sizes) + ", " + braces(n.constant_data, number) + ", " +
+               type_text(t.type) + ")";
     if (is_source(n.role)) return "b.input(" + in_quotes(n.name) + ", " + text_of(t.sizes) + ", " + type_text(t.type) + ")";
     auto s = "b.call(" + in_quotes(n.operation.name) + ", {";
     for (auto const& a : n.operation.arguments)
@@ -105,7 +106,8 @@ std::string text_of(run_case const& c, std::string const& title) {
     for (auto const& [key, via] : at.ways) {
         auto const& [of, from, to] = key;
         if (!via.empty())
-            s += wrapped("    c.way(" + text_of(of) + ", " + in_quotes(from.text(mesh)) + ", " + texts(via) + ", " + in_quotes(to.text(mesh)) + ");");
+            s += wrapped("    c.way(" + text_of(of) + ", " + in_quotes(from.text(mesh)) + ", " + texts(via) + ", " +
+                         in_quotes(to.text(mesh)) + ");");
     }
     for (auto const& [name, t] : c.data) {
         std::vector<double> numbers;
