@@ -97,7 +97,7 @@ TEST_CASE("whatever is broken, a failing case shrinks to a few ops and is printe
             for (auto& p : programs)
                 for (auto& s : p.steps)
                     if (s.is_transfer() && s.move.kind == collective_kind::all_to_all && s.move.unpack.view.size() > 1)
-                        s.move.unpack = {s.move.unpack.result, detail::same(s.move.unpack.result).order, s.move.unpack.result};
+                        s.move.unpack = {s.move.unpack.result, cantle::detail::same(s.move.unpack.result).order, s.move.unpack.result};
         },
         [](std::vector<rank_program>& programs) {
             for (auto& s : programs[0].steps)
