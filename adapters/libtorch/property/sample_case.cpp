@@ -29,6 +29,9 @@ std::vector<known_sample> const& known_samples() {
         std::vector<known_sample> list;
         for (auto const& s : rule_samples()) {
             if (!s.values_matter || !is_pure(s.operation)) continue;
+            // Their literal strides speak of the operand's memory, which ops in front of them change.
+            auto const& name = s.operation.name;
+            if (name.find("_reshape_alias") != std::string::npos || name.find("as_strided") != std::string::npos) continue;
             try {
                 rule_oracle const o(s);
                 auto const q = o.query();
