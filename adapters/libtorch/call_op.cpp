@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace cantle::libtorch {
@@ -40,9 +41,18 @@ void unbox(c10::IValue&& result, Take const& take) {
     else if (result.isNone()) take(at::Tensor());
 }
 
+/// CPU kernels of PyTorch 2.15 that read their operands as if all were contiguous (or strided alike), and other elements where they are
+/// not. Ops that write into their operands must get them as they are.
+bool reads_raw_memory(std::string const& name) {
+    auto const begins = [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
+    if (name.substr(0, name.find('.')).back() == '_') return false;
+    return begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad") ||
+           name == "aten::native_layer_norm_backward";
+}
+
 }  // namespace
 
-op_caller::op_caller(op const& operation) : handle_(find_op(operation.name)) {
+op_caller::op_caller(op const& operation) : handle_(find_op(operation.name)), wants_contiguous_(reads_raw_memory(operation.name)) {
     for (auto const& argument : handle_.schema().arguments()) {
         auto const* value = operation.find(argument.name());
         bool const none_will_do = argument.type()->kind() == c10::TypeKind::OptionalType;
@@ -72,15 +82,19 @@ op_caller::op_caller(op const& operation) : handle_(find_op(operation.name)) {
 template <class Operand>
 void op_caller::push(torch::jit::Stack& stack, Operand const& operand, c10::Device device) const {
     stack.reserve(arguments_.size());
+    auto const dense = [&](std::uint32_t slot) {
+        auto const& t = operand(slot);
+        return wants_contiguous_ && t.defined() ? t.contiguous() : t;
+    };
     for (auto const& a : arguments_) {
         switch (a.is) {
             case role::literal: stack.push_back(a.literal); break;
             case role::device: stack.emplace_back(device); break;
-            case role::tensor: stack.emplace_back(operand(a.slot)); break;
+            case role::tensor: stack.emplace_back(dense(a.slot)); break;
             case role::tensors: {
                 c10::List<at::Tensor> list;
                 list.reserve(a.slots.size());
-                for (auto i : a.slots) list.push_back(i < 0 ? at::Tensor() : operand(static_cast<std::uint32_t>(i)));
+                for (auto i : a.slots) list.push_back(i < 0 ? at::Tensor() : dense(static_cast<std::uint32_t>(i)));
                 stack.emplace_back(std::move(list));
                 break;
             }
@@ -88,7 +102,7 @@ void op_caller::push(torch::jit::Stack& stack, Operand const& operand, c10::Devi
                 c10::List<std::optional<at::Tensor>> list;
                 list.reserve(a.slots.size());
                 for (auto i : a.slots)
-                    list.push_back(i < 0 ? std::nullopt : std::optional<at::Tensor>(operand(static_cast<std::uint32_t>(i))));
+                    list.push_back(i < 0 ? std::nullopt : std::optional<at::Tensor>(dense(static_cast<std::uint32_t>(i))));
                 stack.emplace_back(std::move(list));
                 break;
             }

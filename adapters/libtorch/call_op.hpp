@@ -42,6 +42,7 @@ private:
         c10::IValue literal;
     };
     c10::OperatorHandle handle_;
+    bool wants_contiguous_;                  // its kernel would read strided operands wrongly
     std::vector<boxed_argument> arguments_;  // in schema order
     std::uint32_t operands_ = 0;             // the number of operands that slots refer to
 

@@ -93,7 +93,6 @@ std::optional<training_graph> drawing::capture_all(bool tangent) {
         return g;
     } catch (error const& e) {
         if (e.code() == error_code::capture_failed) return std::nullopt;
-        std::fprintf(stderr, "%s\n", e.what()); return std::nullopt;
         throw;
     }
 }

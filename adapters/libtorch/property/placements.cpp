@@ -94,8 +94,8 @@ private:
         std::vector<layout> stops{from};
         if (way != p_.ways.end()) stops.insert(stops.end(), way->second.begin(), way->second.end());
         stops.push_back(to);
-        placement_lattice const lattice(lattice_class{p_.mesh, meta.sizes, element_bytes(meta.type), {}, shard_policy::even}, stops,
-                                        one_each);
+        lattice_class const tensor{p_.mesh, meta.sizes, element_bytes(meta.type), {}, shard_policy::even};
+        placement_lattice const lattice(tensor, stops, one_each);
         for (std::size_t i = 0; i + 1 < stops.size(); ++i) {
             if (!std::isfinite(lattice.distances(stops[i], {stops[i + 1]})[0])) return std::nullopt;
             for (auto const& s : lattice.path(stops[i], stops[i + 1])) out.steps.push_back(s);

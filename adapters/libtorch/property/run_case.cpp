@@ -60,7 +60,7 @@ std::string text_of(tally const& t) {
 /// Largest finite magnitude, at least 1.
 double scale_of(at::Tensor const& t) {
     if (t.numel() == 0) return 1.0;
-    return std::max(1.0, at::nan_to_num(t.abs().to(at::kDouble), 0.0, 0.0, 0.0).max().item<double>());
+    return std::max(1.0, at::nan_to_num(t.to(at::kDouble).abs(), 0.0, 0.0, 0.0).max().item<double>());
 }
 /// How far two tensors are apart, relative to `want`'s scale; NaN equals NaN.
 double distance_of(at::Tensor const& got, at::Tensor const& want) {
@@ -72,7 +72,7 @@ double distance_of(at::Tensor const& got, at::Tensor const& want) {
 }
 bool is_dyadic(tensor_map const& data) {
     for (auto const& [name, t] : data)
-        if (t.is_floating_point() && !at::equal(t * 4, at::round(t * 4))) return false;
+        if (t.is_floating_point() && !at::equal(t * 8, at::round(t * 8))) return false;
     return true;
 }
 /// True where some number on the way is so large that sums of such numbers round.
