@@ -48,10 +48,13 @@ struct nobody final : communicator {
     void fail(std::string const&) noexcept override {}
 };
 
+model_request request(std::string model, std::int64_t sequence, cantle_models::sizes sizes) {
+    return {std::move(model), 2, sequence, "train", "fp32", std::move(sizes)};
+}
 std::map<std::string, model_request> const models = {
-    {"llama", {"llama3-8b", 2, 256, "train", "fp32", {{"dim", 512}, {"layers", 4}, {"heads", 8}, {"kv_heads", 4}, {"ffn", 1408}, {"vocab", 8192}}}},
-    {"gpt2", {"gpt2", 2, 256, "train", "fp32", {{"dim", 512}, {"layers", 4}, {"heads", 8}, {"vocab", 8192}, {"positions", 256}}}},
-    {"small-llama", {"llama3-8b", 2, 32, "train", "fp32", {{"dim", 64}, {"layers", 4}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 176}, {"vocab", 256}}}},
+    {"llama", request("llama3-8b", 256, {{"dim", 512}, {"layers", 4}, {"heads", 8}, {"kv_heads", 4}, {"ffn", 1408}, {"vocab", 8192}})},
+    {"gpt2", request("gpt2", 256, {{"dim", 512}, {"layers", 4}, {"heads", 8}, {"vocab", 8192}, {"positions", 256}})},
+    {"small-llama", request("llama3-8b", 32, {{"dim", 64}, {"layers", 4}, {"heads", 4}, {"kv_heads", 2}, {"ffn", 176}, {"vocab", 256}})},
 };
 
 /// A module with its batch, run eagerly.
@@ -150,7 +153,8 @@ void overhead(char const* what, op const& call, std::vector<at::Tensor> const& o
         }));
     }
     auto const us = [&](std::vector<double> const& v) { return median(v) / static_cast<double>(n) * 1e6; };
-    std::printf("%-24s direct %.3f us   executor %.3f us   overhead %.3f us per op\n", what, us(by_hand), us(by_rank), us(by_rank) - us(by_hand));
+    std::printf("%-24s direct %.3f us   executor %.3f us   overhead %.3f us per op\n", what, us(by_hand), us(by_rank),
+                us(by_rank) - us(by_hand));
 }
 
 void overheads() {
@@ -159,11 +163,12 @@ void overheads() {
              {x, b}, [&](at::Tensor const& t) { return at::add(t, b); });
     overhead("mm of 4 x 4", {"aten::mm", {{"self", operand_slot{0}}, {"mat2", operand_slot{1}}}}, {m, m},
              [&](at::Tensor const& t) { return at::mm(t, m); });
-    overhead("transpose (a view)", {"aten::transpose.int", {{"self", operand_slot{0}}, {"dim0", std::int64_t{0}}, {"dim1", std::int64_t{1}}}},
-             {m}, [&](at::Tensor const& t) { return at::transpose(t, 0, 1); });
+    std::int64_t const first = 0, second = 1;
+    overhead("transpose (a view)", {"aten::transpose.int", {{"self", operand_slot{0}}, {"dim0", first}, {"dim1", second}}}, {m},
+             [&](at::Tensor const& t) { return at::transpose(t, 0, 1); });
     std::vector<std::int64_t> const dims{0};
-    overhead("sum over a dim", {"aten::sum.dim_IntList", {{"self", operand_slot{0}}, {"dim", dims}, {"keepdim", true}, {"dtype", std::monostate{}}}},
-             {at::ones({1, 4})}, [&](at::Tensor const& t) { return at::sum(t, dims, true); });
+    op const sum{"aten::sum.dim_IntList", {{"self", operand_slot{0}}, {"dim", dims}, {"keepdim", true}, {"dtype", std::monostate{}}}};
+    overhead("sum over a dim", sum, {at::ones({1, 4})}, [&](at::Tensor const& t) { return at::sum(t, dims, true); });
 }
 
 /// Peak memory of a process that only runs steps of one kind, in MB; the module is there in both.
