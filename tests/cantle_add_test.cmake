@@ -17,5 +17,12 @@ function(cantle_add_test name label)
         "CANTLE_BIN_DIR=${PROJECT_BINARY_DIR}/bin"
         "CANTLE_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
         "CANTLE_SHARED_DIR=${cantle_shared_dir}")
+    if(CANTLE_SANITIZE)
+        set(supp "${PROJECT_SOURCE_DIR}/tests/sanitizers")
+        list(APPEND environment "LSAN_OPTIONS=suppressions=${supp}/lsan.supp:print_suppressions=0"
+            "ASAN_OPTIONS=detect_container_overflow=0:detect_stack_use_after_return=0"
+            "UBSAN_OPTIONS=print_stacktrace=1:suppressions=${supp}/ubsan.supp"
+            "TSAN_OPTIONS=halt_on_error=1")
+    endif()
     set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT 900 ENVIRONMENT "${environment}")
 endfunction()
