@@ -70,7 +70,7 @@ TEST_CASE("sizes are scaled down and never in kind") {
     CHECK(r.batch % 4 == 0);
     CHECK(r.sequence % 4 == 0);
     CHECK(r.batch != r.sequence);
-    CHECK(size_of(r, "layers") == 0);  // stays
+    CHECK(size_of(r, "layers") == 32);
     CHECK(size_of(r, "heads") == 4 * size_of(r, "kv_heads"));
     CHECK(size_of(r, "kv_heads") == 4);
     CHECK(size_of(r, "dim") % size_of(r, "heads") == 0);
