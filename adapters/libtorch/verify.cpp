@@ -47,7 +47,7 @@ struct small_run {
 
 /// The first instance, from small to larger, that is the model of the graph and that the plan's layouts fit.
 small_run find_instance(sharding_plan const& plan, training_graph const& graph, rule_registry const& rules, device_mesh const& mesh,
-                        capture_again const& capture) {
+                        capture_again const& capture, std::vector<std::string>& not_taken) {
     for (int level = 0;; ++level) {
         bool const last = level == last_size_level;
         small_run run{small_instance(graph.origin, mesh.device_count(), level), {}, {}};
@@ -63,6 +63,7 @@ small_run find_instance(sharding_plan const& plan, training_graph const& graph, 
             bool const of_this_size = e.code() == error_code::capture_failed || e.code() == error_code::bad_option ||
                                       e.code() == error_code::bad_layout || e.code() == error_code::bad_rule;
             if (last || !of_this_size) throw;
+            not_taken.push_back(e.subject() + ": " + e.problem());
         }
     }
 }
@@ -153,13 +154,13 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     if (options.tolerance && !(*options.tolerance >= 0))
         throw error(error_code::bad_option, "--tolerance", "it is below 0 or no number", "write it as in 1e-9");
     auto const mesh = shrunk_mesh(plan.mesh, ranks_of(options, plan.mesh));
-    auto small = find_instance(plan, graph, rules, mesh, capture);
+    verification v;
+    auto small = find_instance(plan, graph, rules, mesh, capture, v.not_taken);
     if (!options.as_captured) {
         small.graph = in_float64(std::move(small.graph));
         small.plan = scaled_plan(plan, graph, small.graph, mesh);
     }
 
-    verification v;
     v.instance = small.instance;
     v.full_mesh = plan.mesh;
     v.mesh = mesh;

@@ -45,6 +45,7 @@ struct collective_tally {
 
 struct verification {
     model_request instance;                ///< what was captured
+    std::vector<std::string> not_taken;    ///< why smaller instances were not: they would not build, or the plan's cuts do not fit them
     device_mesh full_mesh, mesh;
     std::size_t vertices = 0;
     dtype type = dtype::float64;           ///< coarsest element type that was run

@@ -47,7 +47,9 @@ std::string text_of(verification const& v, bool all) {
     std::string out = "verify " + v.instance.model + ": plan of mesh " + v.full_mesh.text() + ", run on " +
                       count_text(v.mesh.device_count()) + " thread ranks as " + v.mesh.text() + "\n";
     out += "small instance: " + instance_text(v.instance) + "; " + count_text(v.vertices) + " vertices, " +
-           std::string(to_string(v.type)) + ", seed " + std::to_string(v.seed) + "\n\n";
+           std::string(to_string(v.type)) + ", seed " + std::to_string(v.seed) + "\n";
+    for (auto const& why : v.not_taken) out += "  a smaller one would not do: " + visible_text(why) + "\n";
+    out += "\n";
     struct row {
         std::string name;
         std::size_t copies = 0;
@@ -95,6 +97,7 @@ std::string json_of(verification const& v) {
     object sizes = object::object();
     for (auto const& [key, value] : v.instance.overrides) sizes[key] = value;
     j["instance"] = {{"batch", v.instance.batch}, {"sequence", v.instance.sequence}, {"sizes", std::move(sizes)}};
+    j["smaller_not_taken"] = v.not_taken;
     j["vertices"] = v.vertices;
     j["dtype"] = to_string(v.type);
     j["seed"] = v.seed;

@@ -84,7 +84,7 @@ model_request small_instance(graph_origin const& origin, std::int64_t ranks, int
     r.recipe = origin.recipe;
     r.precision = origin.precision;
     r.batch = small.keep(origin.batch, std::max<std::int64_t>(small.part(origin.batch), std::min<std::int64_t>(origin.batch, 2)));
-    r.sequence = small.of(origin.sequence, std::max<std::int64_t>(2 * small.part(origin.sequence), 6) << level);
+    r.sequence = small.of(origin.sequence, std::max<std::int64_t>(2 * small.part(origin.sequence), 8) << level);
 
     auto const heads = first(meaning::heads).value_or(1), kv_heads = first(meaning::kv_heads).value_or(heads);
     auto const width = first(meaning::width).value_or(1);
@@ -114,7 +114,7 @@ model_request small_instance(graph_origin const& origin, std::int64_t ranks, int
                 break;
             case meaning::experts: n = std::min(value, small_numbers(ranks).of(value, top + 1)); break;
         }
-        if (n != value) r.overrides.emplace_back(key, n);
+        r.overrides.emplace_back(key, n);
     }
     return r;
 }
