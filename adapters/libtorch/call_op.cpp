@@ -47,7 +47,7 @@ bool reads_raw_memory(std::string const& name) {
     auto const begins = [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
     if (name.substr(0, name.find('.')).back() == '_') return false;
     return begins("aten::_fused_adam") || begins("aten::_fused_sgd") || begins("aten::_fused_adagrad") ||
-           name == "aten::native_layer_norm_backward";
+           begins("aten::_scaled_dot_product_flash_attention_for_cpu") || name == "aten::native_layer_norm_backward";
 }
 
 }  // namespace
