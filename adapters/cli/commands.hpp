@@ -54,8 +54,8 @@ void run(solve_command const& command);
 struct clusters_command {};
 void run(clusters_command const& command);
 
-/// capture, models, check-rules and verify: starts cantle-libtorch with the same arguments and becomes it; returns only by throwing. The program is
-/// $CANTLE_LIBTORCH_PROGRAM, else cantle-libtorch in the folder of this program. Errors: adapter_missing (702).
+/// capture, models, check-rules and verify: starts cantle-libtorch with the same arguments and becomes it; returns only by throwing. The
+/// program is $CANTLE_LIBTORCH_PROGRAM, else cantle-libtorch in the folder of this program. Errors: adapter_missing (702).
 struct libtorch_command {
     std::vector<std::string> arguments;   ///< of the whole command line, the command included
 };

@@ -50,9 +50,22 @@ std::int64_t index_bound(training_graph const& g, std::vector<std::vector<std::v
 training_graph in_float64(training_graph g) {
     auto const wider = [](dtype t) { return is_floating_point(t) ? dtype::float64 : t; };
     for (auto& n : g.nodes) {
+        bool const fills = n.operands.empty() && !n.outputs.empty() && is_floating_point(n.outputs[0].type);
         for (auto& t : n.outputs) t.type = wider(t.type);
-        for (auto& a : n.operation.arguments)
+        for (auto& a : n.operation.arguments) {
             if (auto* const t = std::get_if<dtype>(&a.value)) *t = wider(*t);
+            if (fills && a.name == "dtype" && std::holds_alternative<std::monostate>(a.value)) a.value = dtype::float64;
+        }
+        // GPUs count integers, the CPU's histogram does not: they are counted as the same numbers in float64.
+        if (n.operation.name != "aten::histc" || is_floating_point(g.meta(n.operands[0]).type)) continue;
+        auto& cast = g[n.operands[0].node];
+        auto const reads = [&](graph_node const& x) {
+            return std::any_of(x.operands.begin(), x.operands.end(), [&](value_ref r) { return r == n.operands[0]; });
+        };
+        if (cast.operation.name != "aten::_to_copy" || std::count_if(g.nodes.begin(), g.nodes.end(), reads) != 1) continue;
+        for (auto& a : cast.operation.arguments)
+            if (a.name == "dtype") a.value = dtype::float64;
+        cast.outputs[0].type = n.outputs[0].type = dtype::float64;
     }
     return g;
 }

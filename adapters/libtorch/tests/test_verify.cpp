@@ -179,9 +179,14 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     options.ranks = 4;
     options.tolerance = -1.0;
     CHECK(refusal([&] { verify_it(gpt2()); }).code() == error_code::bad_option);
+    options.tolerance.reset();
+    auto fallen_back = p;
+    fallen_back.fallbacks = {{"mine::gate", 3}};
+    auto const uncovered = refusal([&] { verify(fallen_back, gpt2(), standard_registry(), options, counting(captures)); });
+    CHECK(uncovered.code() == error_code::bad_option);
+    CHECK(std::string(uncovered.what()).find("mine::gate") != std::string::npos);
     CHECK(captures == 0);
     // The origin names a model whose graph is another one by now.
-    options.tolerance.reset();
     auto const e = refusal([&] { verify(p, gpt2(), standard_registry(), options, [&](model_request r) {
         r.overrides.emplace_back("layers", 2);
         return capture_canonical(r);
