@@ -160,7 +160,8 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     verification v;
     auto small = find_instance(plan, graph, rules, mesh, capture, v.not_taken);
     if (!options.as_captured) {
-        small.graph = in_float64(std::move(small.graph));
+        auto const type = finest_type(small.graph);
+        small.graph = in_type(std::move(small.graph), type);
         small.plan = scaled_plan(plan, graph, small.graph, mesh);
     }
 

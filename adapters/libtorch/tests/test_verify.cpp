@@ -204,7 +204,7 @@ TEST_CASE("random sources fit the graph: indices below what they index, masks th
     CHECK(t.at("target").max().item<std::int64_t>() < 50);
     CHECK(at::equal(t.at("tokens"), random_sources(g, 7).at("tokens")));
     CHECK(!at::equal(t.at("tokens"), random_sources(g, 8).at("tokens")));
-    auto const wide = in_float64(g);
+    auto const wide = in_type(g, finest_type(g));
     for (auto const& n : wide.nodes)
         for (auto const& m : n.outputs) CHECK((!is_floating_point(m.type) || m.type == dtype::float64));
 }
