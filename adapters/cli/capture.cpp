@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // `cantle capture`, `models`, `check-rules` and `verify` become other programs: LibTorch takes 0.2 s to load, and planning does without.
-// Models of LibTorch are captured by cantle-libtorch; models named hf:NAME are Python code, captured by the script of the Python door;
-// verify starts it in its turn.
+// Models of LibTorch are captured by cantle-libtorch; models named hf:NAME are Python code, captured by the script of the Python door
+// (verify starts it in its turn).
 #include <adapters/cli/commands.hpp>
 
 #include <cantle/base/error.hpp>

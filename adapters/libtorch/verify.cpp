@@ -151,13 +151,17 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     refuse_foreign(plan, graph, plan.mesh);
     if (graph.origin.model.empty())
         throw error(error_code::bad_option, "graph", "it does not say from which model it was captured", "capture it with cantle capture");
+    if (!plan.fallbacks.empty())
+        throw error(error_code::bad_option, "plan", "it has ops that no rule covers: " + plan.fallbacks[0].name,
+                    "add rules for them; what they compute on a rank is not known");
     if (options.tolerance && !(*options.tolerance >= 0))
         throw error(error_code::bad_option, "--tolerance", "it is below 0 or no number", "write it as in 1e-9");
     auto const mesh = shrunk_mesh(plan.mesh, ranks_of(options, plan.mesh));
     verification v;
     auto small = find_instance(plan, graph, rules, mesh, capture, v.not_taken);
     if (!options.as_captured) {
-        small.graph = in_float64(std::move(small.graph));
+        auto const type = finest_type(small.graph);
+        small.graph = in_type(std::move(small.graph), type);
         small.plan = scaled_plan(plan, graph, small.graph, mesh);
     }
 

@@ -63,9 +63,10 @@ struct verification {
 using capture_again = std::function<training_graph(model_request const&)>;
 training_graph capture_canonical(model_request const& request);
 
-/// Nothing runs before all of this holds. Throws: 802 for a plan of another graph; 701 for a graph without origin and for options out of
-/// range; 201 where the mesh cannot shrink to that many ranks (the possible ones are named); 604 where the small instance is another graph;
-/// 206 where the plan's layouts do not fit it at any size, 402 where they are no row of a rule; what capture, lowering and ranks throw.
+/// Nothing runs before all of this holds. Throws: 802 for a plan of another graph; 701 for a graph without origin, for a plan with ops that
+/// no rule covers, and for options out of range; 201 where the mesh cannot shrink to that many ranks (the possible ones are named); 604
+/// where the small instance is another graph; 206 where the plan's layouts do not fit it at any size, 402 where they are no row of a rule;
+/// what capture, lowering and ranks throw.
 verification verify(sharding_plan const& plan, training_graph const& graph, rule_registry const& rules, verify_options const& options,
                     capture_again const& capture);
 

@@ -47,12 +47,32 @@ std::int64_t index_bound(training_graph const& g, std::vector<std::vector<std::v
 
 }  // namespace
 
-training_graph in_float64(training_graph g) {
-    auto const wider = [](dtype t) { return is_floating_point(t) ? dtype::float64 : t; };
+dtype finest_type(training_graph const& g) {
+    bool const single = std::any_of(g.nodes.begin(), g.nodes.end(), [](graph_node const& n) {
+        return n.operation.name == "aten::_grouped_mm";
+    });
+    return single ? dtype::float32 : dtype::float64;
+}
+
+training_graph in_type(training_graph g, dtype type) {
+    auto const wider = [type](dtype t) { return is_floating_point(t) ? type : t; };
     for (auto& n : g.nodes) {
+        bool const fills = n.operands.empty() && !n.outputs.empty() && is_floating_point(n.outputs[0].type);
         for (auto& t : n.outputs) t.type = wider(t.type);
-        for (auto& a : n.operation.arguments)
+        for (auto& a : n.operation.arguments) {
             if (auto* const t = std::get_if<dtype>(&a.value)) *t = wider(*t);
+            if (fills && a.name == "dtype" && std::holds_alternative<std::monostate>(a.value)) a.value = type;
+        }
+        // GPUs count integers, the CPU's histogram does not: they are counted as the same numbers of that type.
+        if (n.operation.name != "aten::histc" || is_floating_point(g.meta(n.operands[0]).type)) continue;
+        auto& cast = g[n.operands[0].node];
+        auto const reads = [&](graph_node const& x) {
+            return std::any_of(x.operands.begin(), x.operands.end(), [&](value_ref r) { return r == n.operands[0]; });
+        };
+        if (cast.operation.name != "aten::_to_copy" || std::count_if(g.nodes.begin(), g.nodes.end(), reads) != 1) continue;
+        for (auto& a : cast.operation.arguments)
+            if (a.name == "dtype") a.value = type;
+        cast.outputs[0].type = n.outputs[0].type = type;
     }
     return g;
 }

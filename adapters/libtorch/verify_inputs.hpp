@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Tensors to run a graph with, drawn from a seed, and the graph in float64.
+// Tensors to run a graph with, drawn from a seed, and the graph in another type.
 #include <cantle/graph/training_graph.hpp>
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,11 @@
 
 namespace cantle::libtorch {
 
-/// The same graph with every floating point type float64.
-training_graph in_float64(training_graph g);
+/// float64, or float32 where an op has no CPU kernel for that (grouped products).
+dtype finest_type(training_graph const& g);
+
+/// The same graph with every floating point type `type`.
+training_graph in_type(training_graph g, dtype type);
 
 /// A tensor for every source but constants, by name, so that numbers stay of size 1 from layer to layer: matrices scaled by their last dim,
 /// vectors near 1 (biases near 0), indices below what they index, masks that let most pass and never nothing.

@@ -14,7 +14,7 @@ namespace cantle::libtorch {
 namespace {
 
 /// What a size means, by the names that our models and the configurations of transformers give it.
-enum class meaning { kept, width, heads, kv_heads, head_dim, feed_forward, vocabulary, positions, window, experts };
+enum class meaning { kept, width, heads, kv_heads, head_dim, part_of_head, feed_forward, vocabulary, positions, window, experts };
 
 meaning meaning_of(std::string_view key) {
     struct row {
@@ -25,7 +25,8 @@ meaning meaning_of(std::string_view key) {
         {meaning::width, {"dim", "hidden_size", "n_embd", "d_model", "word_embed_proj_dim"}},
         {meaning::heads, {"heads", "num_attention_heads", "n_head", "n_heads", "num_heads"}},
         {meaning::kv_heads, {"kv_heads", "num_key_value_heads", "num_kv_heads"}},
-        {meaning::head_dim, {"head_dim", "d_kv", "nope_dim", "rope_dim", "value_dim", "rotary_dim"}},
+        {meaning::head_dim, {"head_dim", "d_kv", "nope_dim"}},
+        {meaning::part_of_head, {"rope_dim", "value_dim", "rotary_dim"}},
         {meaning::feed_forward,
          {"ffn", "hidden", "intermediate_size", "hidden_dim", "d_ff", "ffn_dim", "n_inner", "ffn_hidden_size", "expert_ffn", "kv_rank"}},
         {meaning::vocabulary, {"vocab", "vocab_size", "classes"}},
@@ -105,7 +106,8 @@ model_request small_instance(graph_origin const& origin, std::int64_t ranks, int
             case meaning::width: n = small.of(value, 16); break;
             case meaning::heads: n = small_heads; break;
             case meaning::kv_heads: n = small_kv; break;
-            case meaning::head_dim: n = value % narrow == 0 ? value / narrow : value; break;
+            case meaning::head_dim:
+            case meaning::part_of_head: n = value % narrow == 0 ? value / narrow : value; break;
             case meaning::feed_forward: n = small.of(value, 20); break;
             case meaning::vocabulary: n = small.of(value, 90); break;
             case meaning::positions: n = r.sequence + std::clamp<std::int64_t>(value - origin.sequence, 0, 8); break;

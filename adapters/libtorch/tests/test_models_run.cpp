@@ -91,7 +91,7 @@ void check_model(std::string const& name, cantle_models::sizes sizes) {
             auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), mesh, g[v].outputs[0].sizes);
             auto const& wanted = eager.results.at(g[v].name);
             auto const largest = wanted.abs().max().item<double>();
-            // float32, summed in another order: far above rounding, far below any mistake. Key biases have a gradient of 0 but for rounding.
+            // float32, summed in another order: far above rounding, far below mistakes. Gradients of key biases are 0 but for rounding.
             CHECK_MESSAGE((whole - wanted).abs().max().item<double>() < 1e-4 * std::max(largest, 1e-3), g[v].name);
         }
     }

@@ -151,6 +151,11 @@ TEST_CASE("BERT replays with the bits of eager autograd in fp32 and bf16") {
     check_bitwise(request("bert-base", small_bert, "fp32"));
     check_bitwise(request("bert-base", small_bert, "bf16"));
 }
+TEST_CASE("T5 replays with the bits of eager autograd in fp32 and bf16") {
+    cantle_models::sizes const small_t5 = {{"dim", 48}, {"layers", 2}, {"heads", 3}, {"head_dim", 8}, {"ffn", 80}, {"vocab", 101}};
+    check_bitwise(request("t5-small", small_t5, "fp32"));
+    check_bitwise(request("t5-small", small_t5, "bf16"));
+}
 TEST_CASE("an MLP replays with the bits of eager autograd in fp32 and bf16") {
     check_bitwise(request("mlp", small_mlp, "fp32"));
     check_bitwise(request("mlp", small_mlp, "bf16"));

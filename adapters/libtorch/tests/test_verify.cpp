@@ -179,9 +179,14 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     options.ranks = 4;
     options.tolerance = -1.0;
     CHECK(refusal([&] { verify_it(gpt2()); }).code() == error_code::bad_option);
+    options.tolerance.reset();
+    auto fallen_back = p;
+    fallen_back.fallbacks = {{"mine::gate", 3}};
+    auto const uncovered = refusal([&] { verify(fallen_back, gpt2(), standard_registry(), options, counting(captures)); });
+    CHECK(uncovered.code() == error_code::bad_option);
+    CHECK(std::string(uncovered.what()).find("mine::gate") != std::string::npos);
     CHECK(captures == 0);
     // The origin names a model whose graph is another one by now.
-    options.tolerance.reset();
     auto const e = refusal([&] { verify(p, gpt2(), standard_registry(), options, [&](model_request r) {
         r.overrides.emplace_back("layers", 2);
         return capture_canonical(r);
@@ -199,7 +204,7 @@ TEST_CASE("random sources fit the graph: indices below what they index, masks th
     CHECK(t.at("target").max().item<std::int64_t>() < 50);
     CHECK(at::equal(t.at("tokens"), random_sources(g, 7).at("tokens")));
     CHECK(!at::equal(t.at("tokens"), random_sources(g, 8).at("tokens")));
-    auto const wide = in_float64(g);
+    auto const wide = in_type(g, finest_type(g));
     for (auto const& n : wide.nodes)
         for (auto const& m : n.outputs) CHECK((!is_floating_point(m.type) || m.type == dtype::float64));
 }
