@@ -40,6 +40,17 @@ struct graph_command {
 };
 void run(graph_command const& command);
 
+struct solve_command {
+    std::string instance;                 ///< path, xz or not; "-": stdin
+    std::string solver = "cantle";        ///< cantle or elimination
+    bool clustered = true;                ///< of an ap-instance: copies share a decision
+    bool json = false;
+    std::optional<double> time_limit;     ///< seconds of solving
+    std::optional<double> gap;            ///< at which to stop
+    std::optional<std::string> solution_file;
+};
+void run(solve_command const& command);
+
 struct clusters_command {};
 void run(clusters_command const& command);
 

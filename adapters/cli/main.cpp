@@ -114,6 +114,20 @@ int run(int argc, char** argv) {
     auto* graph_app = app.add_subcommand("graph", "what a graph holds: roles, ops, modules");
     graph_app->add_option("GRAPH", graph.graph, "graph file; - reads stdin")->required()->type_name("FILE");
 
+    solve_command solve;
+    auto* solve_app =
+        app.add_subcommand("solve", "the optimum of a problem in a file, with its proof: ap-instance-1 or cantle-factor-graph");
+    solve_app->add_option("INSTANCE", solve.instance, "problem file, also compressed by xz; - reads stdin")->required()->type_name("FILE");
+    solve_app->add_option("--solver", solve.solver, "cantle, or elimination (exact, without reductions or bounds)")
+        ->capture_default_str()
+        ->type_name("NAME");
+    solve_app->add_flag("!--unclustered", solve.clustered, "let copies of a layer decide for themselves");
+    solve_app->add_option("--time-limit", solve.time_limit, "end after so many seconds of solving with the best found and its bound")
+        ->type_name("S");
+    solve_app->add_option("--gap", solve.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
+    add_file(*solve_app, "-o,--output", solve.solution_file, "write the solution to this file");
+    solve_app->add_flag("--json", solve.json, "result for machines on stdout, with the strategy of every node");
+
     auto* clusters_app = app.add_subcommand("clusters", "the machines that are known, with all figures");
 
     try {
@@ -121,7 +135,7 @@ int run(int argc, char** argv) {
         if (command == "capture" || command == "models" || command == "check-rules") run(libtorch_command{{argv + 1, argv + argc}});
         if (!command.empty() && command[0] != '-' && !is_command(app, command))
             throw cantle::error(cantle::error_code::bad_option, "command '" + command + "'", "there is no such command",
-                                "use capture, models, check-rules, plan, show, graph or clusters");
+                                "use capture, models, check-rules, plan, show, graph, solve or clusters");
         app.parse(argc, argv);
     } catch (CLI::Success const& e) {
         return app.exit(e);
@@ -134,6 +148,7 @@ int run(int argc, char** argv) {
     if (plan_app->parsed()) run(plan);
     else if (show_app->parsed()) run(show);
     else if (graph_app->parsed()) run(graph);
+    else if (solve_app->parsed()) run(solve);
     else if (clusters_app->parsed()) run(clusters_command{});
     return 0;
 }

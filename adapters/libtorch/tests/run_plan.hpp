@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// What the tests that run plans share: a graph in float64, inputs for it, prices drawn by chance, and one check of a plan - its programs fit
+// together, the collectives that ran are those that it prices, and the ranks' results put together are those of one rank.
+#include <adapters/libtorch/pieces.hpp>
+#include <adapters/libtorch/replay.hpp>
+#include <adapters/libtorch/thread_ranks.hpp>
+
+#include <cantle/planner.hpp>
+#include <cantle/program/check.hpp>
+#include <cantle/program/lower.hpp>
+#include <cantle/rules/standard_rules.hpp>
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cantle::libtorch::tests {
+
+using tensor_map = std::map<std::string, at::Tensor>;
+
+/// Prices drawn from a hash of the question: its optimum is any feasible plan.
+struct random_cost_model {
+    std::uint64_t seed = 0;
+    double price(stable_hasher& h, double most) const { return most * static_cast<double>(h.add(seed).finish().low % 1000) / 1000; }
+    double compute(op_query const& q) const {
+        stable_hasher h;
+        h.add(q.name());
+        for (auto const& t : q.operands) h.add(t.sizes);
+        for (auto const& t : q.outputs) h.add(t.sizes);
+        return price(h, 50.0);
+    }
+    double collective(collective_call const& c) const {
+        stable_hasher h;
+        h.add(c.kind).add(c.axes).add(c.bytes_before).add(c.bytes_after);
+        return price(h, 5.0);
+    }
+    void feed(stable_hasher& h) const { h.add("random").add(seed); }
+};
+
+/// The same graph in float64.
+inline training_graph in_float64(training_graph g) {
+    for (auto& n : g.nodes) {
+        for (auto& t : n.outputs)
+            if (t.type == dtype::float32) t.type = dtype::float64;
+        for (auto& a : n.operation.arguments)
+            if (auto* const t = std::get_if<dtype>(&a.value); t && *t == dtype::float32) a.value = dtype::float64;
+    }
+    return g;
+}
+
+/// Random tensors for all sources but constants, the same in every call: normal (matrices scaled down), true with 0.7, or
+/// 0 .. largest_index - 1.
+inline tensor_map random_inputs(training_graph const& g, std::int64_t largest_index) {
+    at::manual_seed(11);
+    tensor_map inputs;
+    for (auto const& n : g.nodes) {
+        if (!is_source(n.role) || n.role == node_role::constant) continue;
+        auto const& meta = n.outputs[0];
+        if (is_floating_point(meta.type)) inputs[n.name] = at::randn(meta.sizes, at::kDouble) * (meta.rank() > 1 ? 0.2 : 1.0);
+        else if (meta.type == dtype::boolean) inputs[n.name] = at::rand(meta.sizes) < 0.7;
+        else inputs[n.name] = at::randint(largest_index, meta.sizes, at::kLong);
+    }
+    return inputs;
+}
+
+/// (kind, axes) -> number and bytes. Order of axes does not matter for a price.
+using tally = std::map<std::pair<collective_kind, std::uint32_t>, std::pair<std::size_t, std::int64_t>>;
+/// What the plan prices.
+inline tally priced(sharding_plan const& p) {
+    tally t;
+    auto const count = [&](collective_call const& c) {
+        if (c.kind == collective_kind::slice) return;
+        auto& at = t[{c.kind, c.axes}];
+        ++at.first;
+        at.second += c.bytes_before;
+    };
+    for (auto const& m : p.moves)
+        for (auto const& s : p.paths[m.path].steps) count(s.call);
+    for (auto const& n : p.nodes)
+        for (auto const& i : n.inner) count(i.call);
+    return t;
+}
+/// What ran.
+inline tally counted(std::vector<ran_collective> const& ran) {
+    tally t;
+    for (auto const& c : ran) {
+        std::uint32_t axes = 0;
+        for (auto a : c.axes) axes |= 1u << a;
+        auto& at = t[{c.kind, axes}];
+        ++at.first;
+        at.second += c.bytes;
+    }
+    return t;
+}
+
+/// The programs of all ranks, checked together.
+inline std::vector<rank_program> programs_of(training_graph const& g, sharding_plan const& p) {
+    std::vector<rank_program> programs;
+    for (std::int64_t r = 0; r < p.mesh.device_count(); ++r) programs.push_back(lower(g, p, standard_rules(), r));
+    check_programs(programs);
+    return programs;
+}
+
+inline std::vector<std::string> names_of(training_graph const& g) {
+    std::vector<std::string> names;
+    for (auto const& n : g.nodes) names.push_back(n.name);
+    return names;
+}
+
+/// Runs `p` on thread ranks and compares: the collectives of every rank with the priced ones, every sink with `want` (relative to its
+/// largest element, at least 1).
+inline void check_run(training_graph const& g, sharding_plan const& p, tensor_map const& inputs, tensor_map const& want,
+                      double tolerance = 1e-10) {
+    std::vector<rank_executor> ranks;
+    for (auto& program : programs_of(g, p)) ranks.emplace_back(std::move(program), names_of(g));
+    auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs));
+    for (auto const& ran : got.collectives) CHECK((counted(ran) == priced(p)));
+    std::size_t compared = 0;
+    for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
+        auto const v = ranks[0].program().outputs[i].node;
+        std::vector<at::Tensor> pieces;
+        for (auto const& of_rank : got.outputs) pieces.push_back(of_rank[i]);
+        auto const whole = put_together(pieces, p.at(p.nodes[v].operands[0]), p.mesh, g[v].outputs[0].sizes);
+        auto const& wanted = want.at(g[v].name);
+        auto const scale = std::max(1.0, wanted.abs().max().template item<double>());
+        auto const off = (whole - wanted).abs().max().template item<double>() / scale;
+        CHECK_MESSAGE(off <= tolerance, g[v].name, " is off by ", off);
+        ++compared;
+    }
+    CHECK(compared == want.size());
+}
+
+/// Plans under `cost`, then check_run.
+template <class Cost>
+void check_plan(training_graph const& g, tensor_map const& inputs, tensor_map const& want, device_mesh const& mesh, Cost const& cost,
+                plan_options const& options = {}) {
+    check_run(g, plan(g, mesh, standard_rules(), cost, options), inputs, want);
+}
+
+}  // namespace cantle::libtorch::tests

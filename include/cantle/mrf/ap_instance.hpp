@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// A placement-selection problem of the format "ap-instance-1" as a factor graph.
+//
+// Nodes that must take the same strategy index (copies of a cluster, same_index groups) are one variable; its labels are the strategy
+// indices that every member allows (fixed placements, smallest memory ratio, no forbidden edge inside the group). The order of variables
+// is that of their first node, so topological. Pairings are edges whose table forbids everything but the listed pairs. Equal edges of
+// copies become one edge whose table is multiplied by their number.
+#include <cantle/mrf/ap_file.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cantle::mrf {
+
+struct ap_options {
+    bool clustered = true;  ///< false: copies of a layer decide for themselves ("root" and "same_index" are left out)
+};
+
+/// The factor graph of an instance and the meaning of its labels.
+struct ap_instance {
+    factor_graph graph;
+    std::vector<std::uint32_t> variable_of;            ///< per node
+    std::vector<std::vector<std::uint32_t>> strategy;  ///< [variable][label] -> strategy index
+
+    /// Labels of a solution given per node, or nothing when it uses a strategy that the constraints rule out.
+    std::optional<std::vector<label>> labels_of(std::span<std::uint32_t const> strategies) const {
+        std::vector<label> labels(strategy.size());
+        for (std::size_t v = 0; v < strategies.size(); ++v) {
+            auto const& list = strategy[variable_of[v]];
+            auto const at = std::find(list.begin(), list.end(), strategies[v]);
+            if (at == list.end()) return std::nullopt;
+            labels[variable_of[v]] = static_cast<label>(at - list.begin());
+        }
+        return labels;
+    }
+    /// The strategy of every node.
+    std::vector<std::uint32_t> strategies_of(std::span<label const> labels) const {
+        std::vector<std::uint32_t> all;
+        for (auto v : variable_of) all.push_back(strategy[v][labels[v]]);
+        return all;
+    }
+};
+
+namespace detail {
+
+class ap_builder {
+public:
+    ap_builder(ap_file const& f, ap_options const& options) : f_(f), options_(options) {}
+
+    ap_instance build() {
+        std::vector<char> quiet(f_.nodes.size(), 0);
+        for (auto v : f_.quiet_roots) quiet[v] = 1;
+        for (auto const& n : f_.nodes) quiet_.push_back(quiet[n.root]);
+        unite();
+        restrict_labels();
+        add_costs();
+        add_edges();
+        return std::move(out_);
+    }
+
+private:
+    // What decides an edge's table: tensor, producer's strategy table and output, consumer's strategy table and argument, no communication.
+    using edge_kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::size_t, bool>;
+    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+    ap_file const& f_;
+    ap_options options_;
+    ap_instance out_;
+    std::vector<char> quiet_;
+    std::vector<std::vector<char>> allowed_;  // [variable][strategy]
+    std::vector<std::uint32_t> first_node_;   // [variable]
+    std::vector<std::vector<double>> unary_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, edge_kind>, double> edges_;  // (consumer, producer, kind) -> number
+
+    void unite() {
+        std::vector<std::uint32_t> root(f_.nodes.size());
+        std::iota(root.begin(), root.end(), 0U);
+        auto const find = [&](std::uint32_t v) {
+            while (root[v] != v) v = root[v] = root[root[v]];
+            return v;
+        };
+        auto const join = [&](std::uint32_t a, std::uint32_t b) {
+            a = find(a);
+            b = find(b);
+            root[std::max(a, b)] = std::min(a, b);
+        };
+        if (options_.clustered) {
+            for (std::uint32_t v = 0; v < root.size(); ++v) join(v, f_.nodes[v].root);
+            for (auto const& group : f_.same_index)
+                for (auto v : group) join(v, group[0]);
+        }
+        out_.variable_of.resize(root.size());
+        for (std::uint32_t v = 0; v < root.size(); ++v) {
+            if (find(v) == v) {
+                out_.variable_of[v] = static_cast<std::uint32_t>(allowed_.size());
+                allowed_.emplace_back(f_.strategy_count(v), char{1});
+                first_node_.push_back(v);
+            }
+            out_.variable_of[v] = out_.variable_of[find(v)];
+        }
+    }
+
+    void keep_only(std::uint32_t variable, std::vector<char> const& in) {
+        auto& a = allowed_[variable];
+        for (std::size_t s = 0; s < in.size(); ++s) a[s] = a[s] && in[s];
+    }
+    void restrict_labels() {
+        for (auto const& fixed : f_.fixed) {
+            std::vector<char> in(f_.strategy_count(fixed.node), 0);
+            for (auto s : fixed.strategies) in[s] = 1;
+            keep_only(out_.variable_of[fixed.node], in);
+        }
+        for (auto const& p : f_.paired) {
+            auto const v = out_.variable_of[p.a];
+            if (v != out_.variable_of[p.b]) continue;
+            std::vector<char> in(allowed_[v].size(), 0);
+            for (auto const& [a, b] : p.allowed)
+                if (a == b) in[a] = 1;
+            keep_only(v, in);
+        }
+        double total = 0;
+        for (auto const& [node, ratios] : f_.ratios) {
+            auto& a = allowed_[out_.variable_of[node]];
+            double least = forbidden;
+            for (std::size_t s = 0; s < ratios.size(); ++s)
+                if (a[s]) least = std::min(least, ratios[s]);
+            for (std::size_t s = 0; s < ratios.size(); ++s) a[s] = a[s] && ratios[s] <= least;
+            total += least;
+        }
+        if (!f_.ratios.empty() && total < f_.most_memory - 1e-6)
+            throw error(error_code::bad_field, "constraints.memory", "budget is above the smallest ratios: not a pairwise problem", "");
+    }
+
+    /// Specs of the strategies and where they stand in the price table.
+    struct side {
+        std::vector<std::int32_t> spec;
+        std::vector<std::size_t> at;
+    };
+    static side side_of(std::vector<std::vector<std::int32_t>> const& rows, std::size_t slot,
+                        std::map<std::int32_t, std::size_t> const& where) {
+        side s;
+        for (auto const& row : rows) {
+            s.spec.push_back(row[slot]);
+            auto const it = where.find(row[slot]);
+            s.at.push_back(it == where.end() ? nowhere : it->second);
+        }
+        return s;
+    }
+    /// Prices of one kind of edge.
+    class prices {
+    public:
+        prices(ap_file const& f, edge_kind const& kind, std::uint32_t consumer)
+            : f_(f), consumer_(consumer), moves_(f.moves.at(std::get<0>(kind))),
+              from_(side_of(f.tables[std::get<1>(kind)].outputs, std::get<2>(kind), moves_.from)),
+              to_(side_of(f.tables[std::get<3>(kind)].arguments, std::get<4>(kind), moves_.to)), argument_(std::get<4>(kind)),
+              quiet_(std::get<5>(kind)) {}
+        /// (consumer strategy, producer strategy) -> cost; `forbidden` where impossible.
+        double operator()(std::size_t consumer, std::size_t producer) const {
+            auto const to = to_.at[consumer], from = from_.at[producer];
+            if (to == nowhere || from == nowhere)
+                throw error(
+                    error_code::bad_field,
+                    "nodes[" + std::to_string(consumer_) + "] '" + f_.nodes[consumer_].name + "', argument " + std::to_string(argument_),
+                    "redist has no price from spec " + std::to_string(from_.spec[producer]) + " to " + std::to_string(to_.spec[consumer]),
+                    "add the spec to src or dst of its tensor");
+            double const c = moves_.cost[to][from];
+            if (c == forbidden || (quiet_ && c > 0)) return forbidden;
+            return c + (from_.spec[producer] != to_.spec[consumer] ? 1.0 : 0.0);
+        }
+
+    private:
+        ap_file const& f_;
+        std::uint32_t consumer_;
+        ap_file::move_table const& moves_;
+        side from_, to_;
+        std::size_t argument_;
+        bool quiet_;
+    };
+
+    void add_costs() {
+        unary_.resize(allowed_.size());
+        for (std::size_t g = 0; g < allowed_.size(); ++g) unary_[g].assign(allowed_[g].size(), 0.0);
+        for (std::uint32_t v = 0; v < f_.nodes.size(); ++v) {
+            auto const& n = f_.nodes[v];
+            auto const variable = out_.variable_of[v];
+            auto& u = unary_[variable];
+            auto const& compute = f_.compute[n.compute];
+            for (std::size_t s = 0; s < u.size(); ++s) u[s] += compute[s];
+            for (std::size_t i = 0; i < n.producers.size(); ++i) {
+                auto const& e = n.edges[i];
+                if (e.no_cost) continue;
+                auto const p = n.producers[i];
+                edge_kind const kind{e.tensor, f_.nodes[p].table, e.output, n.table, i, quiet_[v] != 0};
+                if (!e.least_of_all && out_.variable_of[p] != variable) {
+                    edges_[{variable, out_.variable_of[p], kind}] += 1;
+                    continue;
+                }
+                prices const price(f_, kind, v);
+                for (std::size_t s = 0; s < u.size(); ++s) {
+                    if (!allowed_[variable][s]) continue;
+                    double least = forbidden;
+                    if (e.least_of_all)
+                        for (std::size_t k = 0; k < f_.strategy_count(p); ++k) least = std::min(least, price(s, k));
+                    else least = price(s, s);
+                    u[s] += least;
+                }
+            }
+        }
+        for (std::size_t g = 0; g < unary_.size(); ++g) {
+            std::vector<double> costs;
+            auto& list = out_.strategy.emplace_back();
+            for (std::uint32_t s = 0; s < unary_[g].size(); ++s) {
+                if (!allowed_[g][s] || unary_[g][s] == forbidden) continue;
+                list.push_back(s);
+                costs.push_back(unary_[g][s]);
+            }
+            if (costs.empty())
+                throw error(error_code::unsatisfiable_constraint, "node '" + f_.nodes[first_node_[g]].name + "' and what decides with it",
+                            "no strategy satisfies its constraints (fixed, paired, memory, nocomm)", "loosen one of them");
+            out_.graph.add_variable(std::move(costs));
+        }
+    }
+
+    /// Variables of equal label lists share tables.
+    std::vector<std::uint32_t> list_of_;  // [variable]
+    void number_lists() {
+        std::map<std::vector<std::uint32_t>, std::uint32_t> seen;
+        for (auto const& list : out_.strategy)
+            list_of_.push_back(seen.try_emplace(list, static_cast<std::uint32_t>(seen.size())).first->second);
+    }
+    template <class Cost>
+    cost_table table(std::uint32_t row, std::uint32_t col, Cost cost) const {
+        auto const &rows = out_.strategy[row], &cols = out_.strategy[col];
+        cost_table t{static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(cols.size()), {}};
+        t.values.reserve(rows.size() * cols.size());
+        for (auto r : rows)
+            for (auto c : cols) t.values.push_back(cost(r, c));
+        return t;
+    }
+
+    void add_edges() {
+        number_lists();
+        std::map<std::tuple<edge_kind, double, std::uint32_t, std::uint32_t>, table_id> known;
+        for (auto const& [key, times] : edges_) {
+            auto const consumer = std::get<0>(key), producer = std::get<1>(key);
+            auto const [at, fresh] = known.try_emplace({std::get<2>(key), times, list_of_[consumer], list_of_[producer]});
+            if (fresh) {
+                prices const price(f_, std::get<2>(key), first_node_[consumer]);
+                double const factor = times;
+                at->second = out_.graph.add_table(
+                    table(consumer, producer, [&price, factor](std::uint32_t c, std::uint32_t p) { return factor * price(c, p); }));
+            }
+            out_.graph.add_edge(variable_id(consumer), variable_id(producer), at->second);
+        }
+        for (auto const& p : f_.paired) {
+            auto const va = out_.variable_of[p.a], vb = out_.variable_of[p.b];
+            if (va == vb) continue;  // it has restricted the labels
+            std::vector<std::vector<char>> in(f_.strategy_count(p.a), std::vector<char>(f_.strategy_count(p.b), 0));
+            for (auto const& [a, b] : p.allowed) in[a][b] = 1;
+            out_.graph.add_edge(variable_id(va), variable_id(vb),
+                                table(va, vb, [&in](std::uint32_t x, std::uint32_t y) { return in[x][y] ? 0.0 : forbidden; }));
+        }
+    }
+};
+
+}  // namespace detail
+
+/// Throws bad_field or unsatisfiable_constraint (which names the node).
+inline ap_instance build_ap_instance(ap_file const& file, ap_options const& options = {}) {
+    return detail::ap_builder(file, options).build();
+}
+
+}  // namespace cantle::mrf
