@@ -139,7 +139,8 @@ std::unique_ptr<pending> c10d_communicator::start(transfer const& t, at::Tensor 
             bool const sums = t.reduce == reduction::sum || t.reduce == reduction::avg;
             auto const op = sums ? c10d::ReduceOp::SUM : t.reduce == reduction::max ? c10d::ReduceOp::MAX : c10d::ReduceOp::MIN;
             std::unique_ptr<c10d_pending> p;
-            if (t.kind == collective_kind::reduce_scatter && sums && mine.numel() > 0) {
+            // Gloo's own reduce_scatter is an all_reduce too, and waits for it without a look at failures.
+            if (t.kind == collective_kind::reduce_scatter && sums && mine.numel() > 0 && !host_waits_) {
                 auto sent = mine.reshape({-1}), received = at::empty({sent.numel() / t.members}, sent.options());
                 c10d::ReduceScatterOptions options;
                 options.reduceOp = op;

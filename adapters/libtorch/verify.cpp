@@ -173,9 +173,7 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     v.seed = options.seed;
     v.tolerance = options.tolerance.value_or(tolerance_of(v.type));
 
-    std::vector<rank_program> programs;
-    for (std::int64_t r = 0; r < mesh.device_count(); ++r) programs.push_back(lower(small.graph, small.plan, rules, r));
-    check_programs(programs);
+    auto programs = lower_all(small.graph, small.plan, rules);
     std::vector<std::string> names;
     for (auto const& n : small.graph.nodes) names.push_back(n.name);
     std::vector<rank_executor> ranks;

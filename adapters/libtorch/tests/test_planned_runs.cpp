@@ -123,10 +123,15 @@ gloo_run run_on_gloo(std::vector<rank_executor> const& ranks, std::vector<std::v
 }  // namespace
 
 TEST_CASE("on a mesh of one rank loss and gradients have the bits of a replay, and so of eager autograd") {
-    std::vector<training_graph> const graphs = {
-        small_mlp(), small_llama(), small_llama("bf16"),
-        graph_of("gpt2", {{"dim", 48}, {"layers", 2}, {"heads", 3}, {"vocab", 101}, {"positions", 24}}),
-        graph_of("bert-base", {{"dim", 48}, {"layers", 2}, {"heads", 3}, {"ffn", 80}, {"vocab", 101}, {"positions", 24}})};
+    cantle_models::sizes const gpt2 = {{"dim", 48}, {"layers", 2}, {"heads", 3}, {"vocab", 101}, {"positions", 24}};
+    cantle_models::sizes const bert = {{"dim", 48}, {"layers", 2}, {"heads", 3}, {"ffn", 80}, {"vocab", 101}, {"positions", 24}};
+    cantle_models::sizes const mlp = {{"dim", 24}, {"hidden", 48}, {"layers", 2}, {"classes", 12}};
+    std::vector<training_graph> graphs = {small_llama(), small_llama("bf16")};
+    for (auto const* precision : {"fp32", "bf16"}) {  // in bf16 a bias that is added apart rounds once more
+        graphs.push_back(graph_of("mlp", mlp, precision));
+        graphs.push_back(graph_of("gpt2", gpt2, precision));
+        graphs.push_back(graph_of("bert-base", bert, precision));
+    }
     at::set_num_threads(1);  // as thread ranks have it: sums of a norm's gradients are split among threads
     for (auto const& g : graphs) {
         CAPTURE(g.origin.model);

@@ -215,18 +215,22 @@ TEST_CASE("a rank that comes late to a collective on Gloo is waited for") {
 
 TEST_CASE("a rank that fails ends those that wait for it on Gloo, also for a collective started before, and they name its op") {
     auto const mesh = device_mesh::parse("3");
-    auto const start = steady_clock::now();
-    auto const thrown = run_with_gloo(mesh, [&](std::int64_t r, communicator& c) {
-        auto const t = call_of(mesh, {0}, r, collective_kind::all_reduce, reduction::sum);
-        c.run(t, buffer_of(r, 3, at::kFloat));
-        if (r == 1) throw error(error_code::rank_failed, "rank 1, 'x' (aten::mm)", "broke", "");
-        auto const under_way = c.start(t, buffer_of(r, 3, at::kFloat));
-        c.run(t, buffer_of(r, 3, at::kFloat));
-    });
-    CHECK(steady_clock::now() - start < std::chrono::seconds(20));  // it does not hang; no measure of speed
-    for (auto r : {0u, 2u}) {
-        CHECK_MESSAGE(thrown[r].find("another rank") != std::string::npos, thrown[r]);
-        CHECK_MESSAGE(thrown[r].find("rank 1, 'x' (aten::mm): broke") != std::string::npos, thrown[r]);
+    for (auto kind : {collective_kind::all_gather, collective_kind::all_reduce, collective_kind::reduce_scatter,
+                      collective_kind::all_to_all, collective_kind::permute}) {
+        CAPTURE(to_string(kind));
+        auto const start = steady_clock::now();
+        auto const thrown = run_with_gloo(mesh, [&](std::int64_t r, communicator& c) {
+            auto const t = call_of(mesh, {0}, r, kind, reduction::sum);
+            c.run(t, buffer_of(r, 3, at::kFloat));
+            if (r == 1) throw error(error_code::rank_failed, "rank 1, 'x' (aten::mm)", "broke", "");
+            auto const under_way = c.start(t, buffer_of(r, 3, at::kFloat));
+            c.start(t, buffer_of(r, 3, at::kFloat))->wait();
+        });
+        CHECK(steady_clock::now() - start < std::chrono::seconds(20));  // it does not hang; no measure of speed
+        for (auto r : {0u, 2u}) {
+            CHECK_MESSAGE(thrown[r].find("another rank") != std::string::npos, thrown[r]);
+            CHECK_MESSAGE(thrown[r].find("rank 1, 'x' (aten::mm): broke") != std::string::npos, thrown[r]);
+        }
     }
 }
 
