@@ -7,7 +7,7 @@
 
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/plan/plan_json.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/program/timeline.hpp>
 #include <cantle/report/program_text.hpp>
 #include <cantle/report/timeline_report.hpp>
@@ -32,12 +32,11 @@ std::string cluster_of(sharding_plan const& plan) {
     return "h100";
 }
 
-rank_program program_of(sharding_plan const& plan, training_graph const& graph, std::int64_t rank, std::string const& option) {
+void refuse_rank(sharding_plan const& plan, std::int64_t rank, std::string const& option) {
     if (rank < 0 || rank >= plan.mesh.device_count())
         throw error(error_code::bad_option, option + " " + std::to_string(rank),
                     "the mesh " + plan.mesh.text() + " has the ranks 0 to " + std::to_string(plan.mesh.device_count() - 1),
                     "give one of them");
-    return lower(graph, plan, standard_rules(), rank);
 }
 
 }  // namespace
@@ -54,7 +53,8 @@ void run(timeline_command const& c) {
     refuse_foreign(plan, graph, plan.mesh);
     auto const cluster = c.cluster.empty() ? cluster_of(plan) : c.cluster;
     standard_cost_model const cost(plan.mesh, find_cluster(cluster));
-    auto const program = program_of(plan, graph, c.rank, "--rank");
+    refuse_rank(plan, c.rank, "--rank");
+    auto const program = ready_program(graph, plan, standard_rules(), c.rank);
 
     timeline_options options;
     options.serial = c.serial;
@@ -76,7 +76,8 @@ void show_program(show_command const& c) {
     auto const plan = read_plan_json(c.plan);
     auto const graph = read_graph(c.graph);
     refuse_foreign(plan, graph, plan.mesh);
-    print(program_text(program_of(plan, graph, *c.program_of_rank, "--program"), graph, plan));
+    refuse_rank(plan, *c.program_of_rank, "--program");
+    print(program_text(lower(graph, plan, standard_rules(), *c.program_of_rank), graph, plan));
 }
 
 }  // namespace cantle::cli

@@ -16,8 +16,7 @@
 #include <cantle/plan/same_structure.hpp>
 #include <cantle/plan/scaled_plan.hpp>
 #include <cantle/plan/shrunk_mesh.hpp>
-#include <cantle/program/check.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 
 #include <ATen/Functions.h>
 
@@ -79,7 +78,7 @@ tensor_map run_on_one_rank(small_run const& small, rule_registry const& rules, t
     std::vector<std::string> names;
     for (auto const& n : small.graph.nodes) names.push_back(n.name);
     std::vector<rank_executor> alone;
-    alone.emplace_back(lower(small.graph, one, rules, 0), names);
+    alone.emplace_back(ready_program(small.graph, one, rules, 0), names);
     auto const run = run_on_threads(alone, cut_inputs(small.graph, one, sources), seed);
     tensor_map results;
     for (std::size_t i = 0; i < run.outputs[0].size(); ++i)
@@ -173,7 +172,7 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     v.seed = options.seed;
     v.tolerance = options.tolerance.value_or(tolerance_of(v.type));
 
-    auto programs = lower_all(small.graph, small.plan, rules);
+    auto programs = ready_programs(small.graph, small.plan, rules);
     std::vector<std::string> names;
     for (auto const& n : small.graph.nodes) names.push_back(n.name);
     std::vector<rank_executor> ranks;

@@ -8,8 +8,7 @@
 #include <adapters/libtorch/thread_ranks.hpp>
 
 #include <cantle/base/error.hpp>
-#include <cantle/program/check.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/registry.hpp>
 
 #include <ATen/ATen.h>
@@ -125,9 +124,7 @@ std::optional<run_failure> compare(run_case const& c, std::vector<program_port> 
 std::optional<run_failure> failure_of(run_case const& c, tamper_programs const& tamper) {
     try {
         auto const& rules = standard_registry();
-        std::vector<rank_program> programs;
-        for (std::int64_t r = 0; r < c.plan.mesh.device_count(); ++r) programs.push_back(lower(c.graph, c.plan, rules, r));
-        check_programs(programs);
+        auto programs = ready_programs(c.graph, c.plan, rules);
         if (tamper) tamper(programs);
         std::vector<std::string> names;
         for (auto const& n : c.graph.nodes) names.push_back(n.name);

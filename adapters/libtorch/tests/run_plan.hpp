@@ -7,7 +7,7 @@
 #include <adapters/libtorch/thread_ranks.hpp>
 
 #include <cantle/planner.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
 #include <ATen/ATen.h>
@@ -115,23 +115,12 @@ inline std::vector<std::string> names_of(training_graph const& g) {
     return names;
 }
 
-/// Whether some tensor of the plan lies in pieces that differ.
-inline bool has_uneven(training_graph const& g, sharding_plan const& p) {
-    for (vertex v = 0; v < g.size(); ++v)
-        for (std::size_t o = 0; o < g[v].outputs.size(); ++o)
-            if (g[v].outputs[o].defined && !p.at(p.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return true;
-    for (auto const& m : p.moves)
-        for (auto const& s : p.paths[m.path].steps)
-            if (!s.step.to.fits(g.meta(m.value).sizes)) return true;
-    return false;
-}
-
 /// Runs `p` on thread ranks and compares: the collectives of every rank with the priced ones (of an uneven plan: of rank 0, whose pieces
 /// are the largest; of the others at most in bytes), every sink with `want` (relative to its largest element, at least 1).
 inline void check_run(training_graph const& g, sharding_plan const& p, tensor_map const& inputs, tensor_map const& want,
                       double tolerance = 1e-10) {
     std::vector<rank_executor> ranks;
-    for (auto& program : lower_all(g, p, standard_rules())) ranks.emplace_back(std::move(program), names_of(g));
+    for (auto& program : ready_programs(g, p, standard_rules())) ranks.emplace_back(std::move(program), names_of(g));
     auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs));
     auto const price = priced(p);
     bool const uneven = has_uneven(g, p);

@@ -13,8 +13,7 @@
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/graph/canonical.hpp>
 #include <cantle/planner.hpp>
-#include <cantle/program/check.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -76,9 +75,7 @@ void check_model(std::string const& name, cantle_models::sizes sizes) {
         CAPTURE(shape);
         auto const mesh = device_mesh::parse(shape);
         auto const p = plan(g, mesh, standard_registry(), standard_cost_model(mesh, find_cluster("h100")));
-        std::vector<rank_program> programs;
-        for (std::int64_t rank = 0; rank < mesh.device_count(); ++rank) programs.push_back(lower(g, p, standard_registry(), rank));
-        check_programs(programs);
+        auto programs = ready_programs(g, p, standard_registry());
         std::vector<rank_executor> ranks;
         for (auto& program : programs) ranks.emplace_back(std::move(program), names);
         auto const got = run_on_threads(ranks, cut_inputs(g, p, eager.sources));

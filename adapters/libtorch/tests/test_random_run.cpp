@@ -20,7 +20,7 @@ tensor_map run(training_graph const& g, tensor_map const& inputs, char const* si
     auto const p = prices == 0 ? plan(g, mesh, standard_rules(), standard_cost_model(mesh, find_cluster("h100")))
                                : plan(g, mesh, standard_rules(), random_cost_model{prices});
     std::vector<rank_executor> ranks;
-    for (auto& program : programs_of(g, p)) ranks.emplace_back(std::move(program), names_of(g));
+    for (auto& program : ready_programs(g, p, standard_rules())) ranks.emplace_back(std::move(program), names_of(g));
     auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs), seed);
     tensor_map whole;
     for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {

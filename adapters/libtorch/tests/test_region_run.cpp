@@ -16,8 +16,7 @@
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/graph/canonical.hpp>
 #include <cantle/planner.hpp>
-#include <cantle/program/check.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
 #include <ATen/ATen.h>
@@ -69,9 +68,7 @@ tally counted(std::vector<ran_collective> const& ran) {
 }
 
 std::vector<rank_executor> ranks_of(training_graph const& g, sharding_plan const& p) {
-    std::vector<rank_program> programs;
-    for (std::int64_t r = 0; r < p.mesh.device_count(); ++r) programs.push_back(lower(g, p, rules_once(), r));
-    check_programs(programs);
+    auto programs = ready_programs(g, p, rules_once());
     std::vector<std::string> names;
     for (auto const& n : g.nodes) names.push_back(n.name);
     std::vector<rank_executor> ranks;

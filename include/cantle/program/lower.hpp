@@ -49,7 +49,7 @@ public:
             else if (is_sink(n.role)) lower_sink(v);
             else lower_op(v);
         }
-        note_last_uses();
+        note_last_uses(p_);
         return std::move(p_);
     }
 
@@ -182,19 +182,6 @@ private:
             from = &s.step.to;
         }
         return value;
-    }
-    void note_last_uses() {
-        std::vector<bool> kept(p_.values.size(), false);
-        for (auto const& port : p_.outputs) kept[port.value] = true;
-        for (auto s = p_.steps.rbegin(); s != p_.steps.rend(); ++s)
-            for (auto const* list : {&s->inputs, &s->outputs})
-                for (auto v : *list)
-                    if (!kept[v]) {
-                        kept[v] = true;
-                        s->last_uses.push_back(v);
-                    }
-        for (auto const& port : p_.inputs)  // what nobody reads goes with the first step
-            if (!kept[port.value] && !p_.steps.empty()) p_.steps.front().last_uses.push_back(port.value);
     }
 };
 

@@ -50,4 +50,22 @@ struct rank_program {
     std::vector<program_step> steps;
 };
 
+/// Writes last_uses anew: every value but the outputs goes at the last step that reads or makes it, a source that nobody reads with the
+/// first step.
+inline void note_last_uses(rank_program& p) {
+    std::vector<bool> kept(p.values.size(), false);
+    for (auto const& port : p.outputs) kept[port.value] = true;
+    for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
+        s->last_uses.clear();
+        for (auto const* list : {&s->inputs, &s->outputs})
+            for (auto v : *list)
+                if (!kept[v]) {
+                    kept[v] = true;
+                    s->last_uses.push_back(v);
+                }
+    }
+    for (auto const& port : p.inputs)
+        if (!kept[port.value] && !p.steps.empty()) p.steps.front().last_uses.push_back(port.value);
+}
+
 }  // namespace cantle

@@ -28,21 +28,6 @@ struct schedule_options {
     std::int64_t extra_bytes = std::int64_t{256} << 20;
 };
 
-/// Writes last_uses anew: every value but the outputs goes at the last step that reads or makes it.
-inline void note_last_uses(rank_program& p) {
-    std::vector<bool> kept(p.values.size(), false);
-    for (auto const& port : p.outputs) kept[port.value] = true;
-    for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
-        s->last_uses.clear();
-        for (auto const* list : {&s->inputs, &s->outputs})
-            for (auto v : *list)
-                if (!kept[v]) {
-                    kept[v] = true;
-                    s->last_uses.push_back(v);
-                }
-    }
-}
-
 namespace detail {
 
 class start_scheduler {
