@@ -191,6 +191,13 @@ c10::IValue to_ivalue(argument_value const& value, c10::Type const& type, std::s
         if (of.kind() == c10::TypeKind::FloatType) return static_cast<double>(*i);
         return *i;
     }
+    if (of.kind() == c10::TypeKind::ListType && of.containedType(0)->kind() == c10::TypeKind::NumberType) {
+        // Scalar[]: a list of floats would become one only while nobody else holds it.
+        c10::impl::GenericList list(c10::NumberType::get());
+        if (auto const* whole = std::get_if<std::vector<std::int64_t>>(&value)) for (auto x : *whole) list.push_back(x);
+        if (auto const* real = std::get_if<std::vector<double>>(&value)) for (auto x : *real) list.push_back(x);
+        return list;
+    }
     if (auto const* list = std::get_if<std::vector<std::int64_t>>(&value)) {
         if (of.kind() == c10::TypeKind::ListType && of.containedType(0)->kind() == c10::TypeKind::FloatType)
             return std::vector<double>(list->begin(), list->end());

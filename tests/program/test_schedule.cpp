@@ -53,6 +53,11 @@ public:
             t.send_to = t.receive_from = t.member;
             t.before = *p.values[in].sizes;
             t.after = {n};
+            t.pack = detail::same(t.before);
+            t.unpack = detail::same(t.after);
+            bool const scatters = kind == collective_kind::reduce_scatter || kind == collective_kind::slice;
+            if (scatters) t.pack = detail::to_front(t.before, 0, 1, t.members);
+            else if (kind == collective_kind::all_gather) t.unpack = detail::from_front(t.before, 0, 1, t.members);
             s.inputs = {in};
             s.outputs = {v};
             p.steps.push_back(std::move(s));

@@ -5,7 +5,9 @@
 #include <adapters/libtorch/oracle.hpp>
 
 #include <cantle/base/error.hpp>
+#include <cantle/graph/graph_hash.hpp>
 #include <cantle/mesh/placement_lattice.hpp>
+#include <cantle/plan/plan_check.hpp>
 #include <cantle/rules/expand_axes.hpp>
 
 #include <ATen/ATen.h>
@@ -29,7 +31,10 @@ public:
             if (!l.fits(g_.meta(value).sizes)) return std::nullopt;
             plan_.relays.push_back({value, id_of(l)});
         }
-        return add_moves() ? std::optional(std::move(plan_)) : std::nullopt;
+        if (!add_moves()) return std::nullopt;
+        plan_.made_from.graph = structural_hash(g_);
+        plan_.memory = parameter_memory(g_, plan_);
+        return std::move(plan_);
     }
 
 private:

@@ -15,6 +15,7 @@
 
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/graph/canonical.hpp>
+#include <cantle/graph/graph_hash.hpp>
 #include <cantle/planner.hpp>
 #include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/standard_rules.hpp>
@@ -400,8 +401,10 @@ TEST_CASE("a region that this process does not know, or knows otherwise, is refu
     auto const refused = [&](auto change) {
         auto g = a.graph;
         for (auto& n : g.nodes) change(n.operation);
+        auto of_it = p;
+        of_it.made_from.graph = structural_hash(g);
         try {
-            ranks_of(g, p);
+            ranks_of(g, of_it);
         } catch (error const& e) {
             return std::string(e.what());
         }

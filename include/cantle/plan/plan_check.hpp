@@ -20,6 +20,18 @@
 
 namespace cantle {
 
+/// Bytes of all parameters, and of a rank's share of them under the plan's layouts (the largest rank's).
+inline plan_memory parameter_memory(training_graph const& g, sharding_plan const& p) {
+    plan_memory memory;
+    for (vertex v = 0; v < g.size(); ++v) {
+        if (g[v].role != node_role::parameter) continue;
+        auto const& t = g[v].outputs[0];
+        memory.parameters_global += t.size_in_bytes().count;
+        memory.parameters_local += element_count(p.layouts[p.nodes[v].outputs[0]].local_shape(t.sizes)) * element_bytes(t.type);
+    }
+    return memory;
+}
+
 /// The first contradiction: the row ("row 3 of moves", empty for the whole plan), the field, and what is wrong with it.
 struct plan_contradiction {
     std::string place, field, problem;
@@ -134,13 +146,7 @@ inline std::optional<plan_contradiction> find_contradiction(sharding_plan const&
                              "wants operand " + std::to_string(i) + " at " + p.layouts[p.nodes[v].operands[i]].text(p.mesh) +
                                  ", where no move brings it");
         }
-    plan_memory memory;
-    for (vertex v = 0; v < g.size(); ++v) {
-        if (g[v].role != node_role::parameter) continue;
-        auto const& t = g[v].outputs[0];
-        memory.parameters_global += t.size_in_bytes().count;
-        memory.parameters_local += element_count(p.layouts[p.nodes[v].outputs[0]].local_shape(t.sizes)) * element_bytes(t.type);
-    }
+    auto const memory = parameter_memory(g, p);
     for (auto const& [field, said, is] :
          {std::tuple{"memory.parameters_global", p.memory.parameters_global, memory.parameters_global},
           std::tuple{"memory.parameters_local", p.memory.parameters_local, memory.parameters_local}})
