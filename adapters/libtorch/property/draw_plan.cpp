@@ -4,6 +4,7 @@
 #include <adapters/libtorch/oracle.hpp>
 
 #include <cantle/cost/standard_cost_model.hpp>
+#include <cantle/graph/graph_hash.hpp>
 
 #include <cmath>
 #include <utility>
@@ -88,7 +89,9 @@ sharding_plan plan_with_random_labels(training_graph const& g, device_mesh const
     dice labels(seed);
     auto const solved = mrf::solve(with_random_labels(problem.factors, labels), {.relative_gap = 1.0, .max_sweeps = 100}, {});
     if (solved.labels.empty()) throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice satisfies all", "");
-    return detail::plan_extractor<random_prices>(problem, g, solved.labels, prices).run();
+    auto result = detail::plan_extractor<random_prices>(problem, g, solved.labels, prices).run();
+    result.made_from.graph = structural_hash(g);
+    return result;
 }
 
 }  // namespace

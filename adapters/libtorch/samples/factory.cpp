@@ -84,7 +84,10 @@ void add_random_samples(sample_list& s) {
         from(sample("aten::normal.float_Tensor").arg("mean", 0.0).arg("std", eighths(x, true)));
         from(sample("aten::normal.Tensor_Tensor").arg("mean", eighths(x)).arg("std", eighths(x, true)));
         drawn(sample("aten::randperm").arg("n", x.empty() ? 6 : static_cast<int>(x[0])), dtype::int64);
-        s.push_back(sample("aten::native_dropout").arg("input", eighths(x)).arg("p", 0.5).arg("train", none));
+        {
+            own_streams const own(2);
+            s.push_back(sample("aten::native_dropout").arg("input", eighths(x)).arg("p", 0.5).arg("train", none));
+        }
         s.push_back(sample("aten::native_dropout").arg("input", eighths(x)).arg("p", 0.0).arg("train", true));
         s.push_back(sample("aten::native_dropout").arg("input", eighths(x)).arg("p", 0.5).arg("train", false));
         for (double scale : {2.0, -1.0})

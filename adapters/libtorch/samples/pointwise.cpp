@@ -34,7 +34,6 @@ void add_unary(sample_list& s) {
     each({"aten::neg",
           "aten::abs",
           "aten::sign",
-          "aten::sgn",
           "aten::square",
           "aten::reciprocal",
           "aten::sin",
@@ -74,7 +73,12 @@ void add_unary(sample_list& s) {
         for (auto const& x : pool)
             for (std::int64_t shift : {1, 2, 5}) s.push_back(sample(name).arg("self", with_odd_ones(x, shift)));
     each({"aten::exp", "aten::floor"}, [](shape const& x) { return eighths(x, false, at::kFloat) / 4; });
-    each({"aten::relu", "aten::sign", "aten::sgn", "aten::neg"}, [](shape const& x) { return indices(x, 7) - 3; });
+    each({"aten::relu", "aten::sign", "aten::neg"}, [](shape const& x) { return indices(x, 7) - 3; });
+    {
+        own_streams const own(1);
+        each({"aten::sgn"}, [](shape const& x) { return eighths(x); });
+        each({"aten::sgn"}, [](shape const& x) { return indices(x, 7) - 3; });
+    }
     for (auto const& x : some(0)) {
         s.push_back(sample("aten::round.decimals").arg("self", eighths(x)).arg("decimals", 1));
         for (auto how : {"tanh", "none"}) s.push_back(sample("aten::gelu").arg("self", eighths(x)).arg("approximate", how));

@@ -19,9 +19,36 @@ namespace cantle::libtorch {
 
 inline constexpr std::monostate none{};
 
+/// The streams that samples are drawn from: one each, so that two operands of one op never hold the same values.
+inline std::mt19937_64& value_stream() {
+    static std::mt19937_64 stream(815);
+    return stream;
+}
+inline std::mt19937_64& index_stream() {
+    static std::mt19937_64 stream(4711);
+    return stream;
+}
+/// Samples made in its lifetime draw from streams of their own: whoever adds samples this way leaves the values of all others as they are.
+class own_streams {
+public:
+    explicit own_streams(std::uint64_t seed) : values_(value_stream()), indices_(index_stream()) {
+        value_stream().seed(seed);
+        index_stream().seed(seed + 1);
+    }
+    ~own_streams() {
+        value_stream() = values_;
+        index_stream() = indices_;
+    }
+    own_streams(own_streams const&) = delete;
+    own_streams& operator=(own_streams const&) = delete;
+
+private:
+    std::mt19937_64 values_, indices_;
+};
+
 /// Distinct multiples of 1/8, shuffled, never 0; about a third of them negative (so that sums are not 0), none where `positive`.
 inline at::Tensor eighths(shape const& sizes, bool positive = false, at::ScalarType type = at::kDouble) {
-    static std::mt19937_64 random(815);  // one stream: two operands of one op never hold the same values
+    auto& random = value_stream();
     auto const n = element_count(sizes);
     std::vector<std::int64_t> k(static_cast<std::size_t>(n));
     std::iota(k.begin(), k.end(), positive ? 1 : -n / 3);
@@ -34,7 +61,7 @@ inline at::Tensor eighths(shape const& sizes, bool positive = false, at::ScalarT
 }
 /// Numbers below `bound` in a shuffled order, all of them about equally often.
 inline at::Tensor indices(shape const& sizes, std::int64_t bound) {
-    static std::mt19937_64 random(4711);
+    auto& random = index_stream();
     std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(sizes)));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i) % bound;
     for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
