@@ -41,6 +41,8 @@ struct collective_tally {
     std::uint32_t axes = 0;                ///< bit mask
     std::size_t planned = 0, ran = 0;
     std::int64_t planned_bytes = 0, ran_bytes = 0;
+    bool by_region = false;                ///< some are inside regions, where bytes may depend on data: then only numbers are compared
+    bool agrees() const { return planned == ran && (by_region || planned_bytes == ran_bytes); }
 };
 
 struct verification {

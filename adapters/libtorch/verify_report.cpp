@@ -75,7 +75,8 @@ std::string text_of(verification const& v, bool all) {
     text_table c({"collectives of a rank", "axes", ">planned", ">ran", ">planned bytes", ">bytes"});
     for (auto const& x : v.collectives)
         c.add({std::string(to_string(x.kind)), axes_text(v.mesh, x.axes), count_text(x.planned), count_text(x.ran),
-               bytes_text(x.planned_bytes), bytes_text(x.ran_bytes)});
+               bytes_text(x.planned_bytes),
+               bytes_text(x.ran_bytes) + (x.by_region && x.planned_bytes != x.ran_bytes ? " (regions: by data)" : "")});
     out += c.text() + "\n";
     std::size_t gradients = 0, zeros = 0;
     for (auto const& s : v.sinks) {
@@ -110,8 +111,13 @@ std::string json_of(verification const& v) {
                               {"absolute", number(s.absolute)}, {"relative", number(s.relative)}});
     j["collectives"] = object::array();
     for (auto const& c : v.collectives)
-        j["collectives"].push_back({{"kind", to_string(c.kind)}, {"axes", axes_text(v.mesh, c.axes)}, {"planned", c.planned},
-                                    {"ran", c.ran}, {"planned_bytes", c.planned_bytes}, {"ran_bytes", c.ran_bytes}});
+        j["collectives"].push_back({{"kind", to_string(c.kind)},
+                                    {"axes", axes_text(v.mesh, c.axes)},
+                                    {"planned", c.planned},
+                                    {"ran", c.ran},
+                                    {"planned_bytes", c.planned_bytes},
+                                    {"ran_bytes", c.ran_bytes},
+                                    {"by_region", c.by_region}});
     j["seconds"] = v.seconds;
     return j.dump(1) + "\n";
 }

@@ -9,6 +9,7 @@
 
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/graph/builder.hpp>
+#include <cantle/graph/region_op.hpp>
 #include <cantle/plan/plan_check.hpp>
 #include <cantle/plan/same_structure.hpp>
 #include <cantle/plan/scaled_plan.hpp>
@@ -84,6 +85,55 @@ TEST_CASE("graphs of one model at two sizes differ in scale only, graphs of two 
     CHECK(structural_difference(full, changed));
     auto const wide = test::residual_mlp(2), deep = test::residual_mlp(3);
     CHECK(structural_difference(wide, deep));
+}
+
+TEST_CASE("how often a region moves something is a matter of scale, what it moves is not") {
+    auto const with = [](char const* collectives) {
+        graph_builder g;
+        auto const x = g.input("x", {8, 4});
+        region_options r;
+        r.name = "experts";
+        r.inputs = r.outputs = {"*=S0"};
+        r.collectives = collectives;
+        auto o = region_op(r);
+        o.arguments.erase(o.arguments.begin());
+        o.arguments.insert(o.arguments.begin(), {"inputs", operand_slots{{0}}});
+        auto graph = g.build();
+        graph_node n;
+        n.operation = o;
+        n.operands = {x};
+        n.outputs = {graph[0].outputs[0]};
+        graph.nodes.push_back(n);
+        return graph;
+    };
+    auto const full = with("ep:all_gather:64B, ep:all_to_all:6in0, ep:all_to_all:out0*2");
+    CHECK(!structural_difference(full, with("ep:all_gather:8B, ep:all_to_all:2in0, ep:all_to_all:out0*16")));
+    CHECK(structural_difference(full, with("ep:all_gather:64B, ep:all_to_all:6in1, ep:all_to_all:out0*2")));
+    CHECK(structural_difference(full, with("ep:all_gather:64B, ep:all_to_all:6in0, ep:all_reduce:out0*2")));
+}
+
+// x [8, 4] on 4x2: S0,R -> slice -> S0,S0 -> all_gather(a0,a1) -> R,R. Where a0 has one rank, x lies whole from the start.
+TEST_CASE("a way out over an axis of one rank and back again is no move") {
+    graph_builder b;
+    auto const x = b.input("x", {8, 4});
+    b.output(b.relu(x));
+    auto const g = b.build();
+    sharding_plan p;
+    p.mesh = device_mesh::parse("4x2");
+    for (auto const* text : {"S0,R", "R,R", "S0,S0"}) p.layouts.push_back(layout::parse(p.mesh, text));
+    p.nodes = {{{}, {0}, 0, {}}, {{1}, {1}, 0, {}}, {{1}, {1}, 0, {}}};
+    transition const slice{collective_kind::slice, {1}, 0, 0, reduction::sum, p.layouts[2]};
+    transition const gather{collective_kind::all_gather, {0, 1}, 0, 0, reduction::sum, p.layouts[1]};
+    p.paths.push_back({0, 1, {{slice, {}, 0}, {gather, {}, 0}}, 0});
+    tensor_move m;
+    m.value = x;
+    m.user = 1;
+    m.path = 0;
+    p.moves.push_back(m);
+    CHECK(collectives(scaled_plan(p, g, g, shrunk_mesh(p.mesh, 4))).size() == 2);
+    auto const small = scaled_plan(p, g, g, shrunk_mesh(p.mesh, 2));
+    CHECK(small.mesh.size(0) == 1);
+    CHECK(small.moves.empty());
 }
 
 TEST_CASE("the same graph on the same mesh gets the plan that it has") {

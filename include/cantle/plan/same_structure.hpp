@@ -15,6 +15,18 @@ namespace cantle {
 
 namespace detail {
 
+/// "ep:all_to_all:6in0*2, ep:all_gather:64B" -> "ep:all_to_all:in0*, ep:all_gather:B": how often and how many bytes follow from sizes; which
+/// tensor does not.
+inline std::string without_counts(std::string const& collectives) {
+    std::string kept;
+    for (char const c : collectives) {
+        bool const digit = c >= '0' && c <= '9';
+        bool const of_name = !kept.empty() && (kept.back() == 'n' || kept.back() == 't' || (kept.back() >= '0' && kept.back() <= '9'));
+        if (!digit || of_name) kept += c;
+    }
+    return kept;
+}
+
 /// Numbers may be sizes or follow from them; names of dims, flags, types and tensors are the op's kind.
 inline bool same_kind_of_value(std::string_view name, argument_value const& a, argument_value const& b) {
     if (a.index() != b.index()) return false;
@@ -22,6 +34,8 @@ inline bool same_kind_of_value(std::string_view name, argument_value const& a, a
     if (std::holds_alternative<std::int64_t>(a) || std::holds_alternative<double>(a)) return true;
     if (auto const* x = std::get_if<std::vector<std::int64_t>>(&a)) return x->size() == std::get<std::vector<std::int64_t>>(b).size();
     if (auto const* x = std::get_if<std::vector<double>>(&a)) return x->size() == std::get<std::vector<double>>(b).size();
+    if (auto const* x = std::get_if<std::string>(&a); x && (name == "collectives" || name == "backward_collectives"))
+        return without_counts(*x) == without_counts(std::get<std::string>(b));
     return a == b;
 }
 inline bool same_kind_of_tensor(tensor_meta const& a, tensor_meta const& b) {

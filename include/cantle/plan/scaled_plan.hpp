@@ -79,7 +79,8 @@ public:
             result_.relays.push_back({r.value, layout_of(r.value.node, r.at, full_.meta(r.value), small_.meta(r.value))});
         for (auto m : plan_.moves) {
             m.path = path_of(m);
-            result_.moves.push_back(m);
+            // Out over an axis of one rank and back again: nobody moves.
+            if (result_.paths[m.path].from != result_.paths[m.path].to) result_.moves.push_back(m);
         }
         for (vertex v = 0; v < small_.size(); ++v) {
             if (small_[v].role != node_role::parameter) continue;
