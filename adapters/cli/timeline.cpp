@@ -77,7 +77,7 @@ void show_program(show_command const& c) {
     auto const graph = read_graph(c.graph);
     refuse_foreign(plan, graph, plan.mesh);
     refuse_rank(plan, *c.program_of_rank, "--program");
-    print(program_text(lower(graph, plan, standard_rules(), *c.program_of_rank), graph, plan));
+    print(program_text(ready_program(graph, plan, standard_rules(), *c.program_of_rank), graph, plan));
 }
 
 }  // namespace cantle::cli

@@ -8,7 +8,7 @@
 #include <cantle/graph/builder.hpp>
 #include <cantle/graph/graph_hash.hpp>
 #include <cantle/plan/plan.hpp>
-#include <cantle/program/lower.hpp>
+#include <cantle/program/ready_programs.hpp>
 
 #include <utility>
 
@@ -64,7 +64,7 @@ inline small_case small_program() {
     };
     gather(S1, 1, w.node, y.node, 1, 10);
     gather(S0, 0, y.node, static_cast<vertex>(c.graph.size() - 1), 0, 5);
-    c.program = lower(c.graph, c.plan, ops_as_they_are(), 0);
+    c.program = ready_program(c.graph, c.plan, ops_as_they_are(), 0);  // the gather of w starts first
     return c;
 }
 

@@ -97,11 +97,12 @@ TEST_CASE("ops wait for what they read and for nothing else: times worked out by
     auto const c = small_program();
     REQUIRE(c.program.steps.size() == 4);
     auto const t = predict_timeline(c.program, c.graph, c.plan, small_prices());
-    double const start[] = {0, 0, 10, 13}, duration[] = {4, 10, 3, 5}, exposed[] = {0, 6, 0, 5}, issued[] = {0, 4, 4, 13};
+    double const start[] = {0, 0, 10, 13}, duration[] = {10, 4, 3, 5}, exposed[] = {6, 0, 0, 5}, issued[] = {0, 0, 4, 13};
+    std::size_t const stream[] = {1, 0, 0, 1};
     REQUIRE(t.events.size() == 4);
     for (std::size_t i = 0; i < 4; ++i) {
         CHECK(t.events[i].step == i);
-        CHECK(t.events[i].stream == i % 2);
+        CHECK(t.events[i].stream == stream[i]);
         CHECK(t.events[i].start == start[i]);
         CHECK(t.events[i].duration == duration[i]);
         CHECK(t.events[i].exposed == exposed[i]);
@@ -119,13 +120,24 @@ TEST_CASE("ops wait for what they read and for nothing else: times worked out by
     CHECK(serial.events[2].start == 14);
 }
 
+TEST_CASE("a collective waits for the ops that stand before it: as lowered, the gather of w hides behind nothing") {
+    //     ops          relu 0-4                  mm 14-17
+    //     collectives           all_gather w 4-14         all_gather y 17-22
+    auto c = small_program();
+    c.program = lower(c.graph, c.plan, test::ops_as_they_are(), 0);
+    auto const t = predict_timeline(c.program, c.graph, c.plan, small_prices());
+    CHECK(t.events[1].start == 4);
+    CHECK(t.step_us == 22);
+    CHECK(t.exposed_us == 15);
+}
+
 TEST_CASE("memory is what the tensors and the buffers of transfers take, worked out by hand") {
     // Bytes: x, w 128 each, from the caller to the end. h 128. w gathered: 256 received, 256 unpacked. y 128, gathered 256.
     auto const c = small_program();
     auto const m = live_bytes(c.program, c.graph);
     CHECK(m.sources == 256);
     // relu: sources + h. all_gather: + 256. mm waits: + 256 unpacked, then the received go. all_gather y: sources + y + 256.
-    CHECK(m.at_step == std::vector<std::int64_t>{384, 640, 896, 640});
+    CHECK(m.at_step == std::vector<std::int64_t>{512, 640, 896, 640});
     CHECK(m.peak == 896);
     CHECK(m.peak_step == 2);
     std::map<held_memory::use, std::int64_t> uses;
@@ -135,7 +147,7 @@ TEST_CASE("memory is what the tensors and the buffers of transfers take, worked 
     CHECK(uses[held_memory::use::received] == 256);
     CHECK(m.at_peak.front().bytes == 256);
     // Waited for at once, the unpacking stands at the transfer.
-    CHECK(live_bytes(c.program, c.graph, false).at_step == std::vector<std::int64_t>{384, 896, 768, 640});
+    CHECK(live_bytes(c.program, c.graph, false).at_step == std::vector<std::int64_t>{768, 640, 768, 640});
 }
 
 TEST_CASE("a view takes no memory where strides allow it, and a copy where they do not") {

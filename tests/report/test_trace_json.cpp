@@ -102,8 +102,8 @@ inputs
 
 steps
   step  makes  what runs       reads  gives           for                                                 then lets go
-     0  %2     aten::relu      %0     float32 [4, 8]  relu                                                %0
-     1  %3     all_gather(tp)  %1     float32 [8, 8]  w, unpacked [2, 8, 1, 4] in the order [1, 2, 0, 3]  %1
+     0  %3     all_gather(tp)  %1     float32 [8, 8]  w, unpacked [2, 8, 1, 4] in the order [1, 2, 0, 3]  %1
+     1  %2     aten::relu      %0     float32 [4, 8]  relu                                                %0
      2  %4     aten::mm        %2 %3  float32 [4, 8]  mm                                                  %2 %3
      3  %5     all_gather(tp)  %4     float32 [8, 8]  mm                                                  %4
 

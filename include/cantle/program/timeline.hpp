@@ -2,11 +2,11 @@
 #pragma once
 // When each step of a rank's program would run, by the prices that plans are made with. Two kinds of stream, as on a GPU: ops run on
 // one, one after the other in the order of the program; collectives on another (NCCL's kernels of one rank hardly run side by side, case
-// D13) or, if asked for, on one per communicator. A transfer starts when its input is there and its stream is free; whoever reads its
-// result first waits for it.
+// D13) or, if asked for, on one per communicator. A transfer starts behind the ops that stand before it, when its stream is free; whoever
+// reads its result first waits for it. So the order of the program decides what overlaps (schedule.hpp).
 //
 //     compute  [ linear ][ relu ]....[ linear ]      .... idle: the collective is exposed
-//     comm.          [ all_gather  ]                 hidden up to there
+//     comm.              [all_gather]                hidden behind relu
 //
 // Prices: a vertex' price falls due whole at its first call (what its local program calls besides is free); a transfer's from its kind,
 // axes and bytes, packing included; slices are local and free. One after the other they add up to the plan's objective without the
@@ -211,8 +211,8 @@ private:
         timeline_event e;
         e.step = step_;
         e.stream = stream;
-        e.start = std::max(free_[stream], input_ready);
-        if (options_.serial) e.start = std::max(e.start, free_[0]);
+        // Enqueued behind all ops before it, as c10d does: a collective never overtakes what was issued earlier on the stream of ops.
+        e.start = std::max({free_[stream], input_ready, free_[0]});
         e.duration = price;
         e.call = call;
         e.is_collective = true;
