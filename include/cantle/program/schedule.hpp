@@ -24,7 +24,8 @@ namespace cantle {
 
 struct schedule_options {
     /// Bound on the memory, in bytes per rank, by which results of collectives that started early may exceed what the lowered program
-    /// holds at that step. 0: only what needs no more memory starts early (a reduced gradient that replaces the one of before).
+    /// holds at that step. 0: only what needs no more memory starts early (a reduced gradient that replaces the one of before). More is not
+    /// always faster: what nobody needs yet may get in the way of what somebody waits for.
     std::int64_t extra_bytes = std::int64_t{256} << 20;
 };
 

@@ -70,8 +70,17 @@ inline collective_call call_of(transfer const& t, int element_bytes) {
     if (t.kind == collective_kind::slice) return call;
     call.bytes_before = element_count(t.sent()) * element_bytes;
     call.bytes_after = element_count(t.received()) * element_bytes;
-    if (!t.pack.is_identity()) call.packed_bytes += call.bytes_before;
-    if (!t.unpack.is_identity()) call.packed_bytes += call.bytes_after;
+    if (t.spread.empty() && t.close.empty()) {
+        if (!t.pack.is_identity()) call.packed_bytes += call.bytes_before;
+        if (!t.unpack.is_identity()) call.packed_bytes += call.bytes_after;
+        return call;
+    }
+    // Unequal pieces, as the lattice prices them (mesh/transition.hpp): what is scattered is padded, what is gathered is closed, unless the
+    // padding lies behind all data.
+    bool const both = t.kind == collective_kind::all_to_all;
+    if (t.kind == collective_kind::reduce_scatter || both) call.packed_bytes += call.bytes_before;
+    if (both || (t.kind == collective_kind::all_gather && (t.axes.size() > 1 || !t.unpack.is_identity())))
+        call.packed_bytes += call.bytes_after;
     return call;
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -92,9 +93,14 @@ inline std::string timeline_text(timeline_report const& r) {
     out += "  " + percent_text(t.hidden_share()) + " of communication runs beside ops\n";
     double const sum = t.parts.total() - t.without_step_us;
     out += "  one after the other: " + microseconds_text(sum);
-    if (r.prices_of_plan)
+    double const whole = t.parts.total() + r.plan->cost.tie_break;
+    bool const adds_up = std::abs(whole - r.plan->objective) <= 1e-6 * std::abs(r.plan->objective);
+    if (r.prices_of_plan && adds_up)
         out += "; the plan's objective " + microseconds_text(r.plan->objective) + " is that and a tie-break of " +
                microseconds_text(r.plan->cost.tie_break);
+    else if (r.prices_of_plan)  // a rank of an uneven plan may hold smaller pieces than the plan counts
+        out += "; the plan counts the largest pieces of any rank: " + microseconds_text(r.plan->objective - r.plan->cost.tie_break) +
+               " and a tie-break of " + microseconds_text(r.plan->cost.tie_break);
     if (t.without_step_us > 0) out += " and " + microseconds_text(t.without_step_us) + " of ops that call nothing";
     out += "\n\ncollectives\n";
     text_table table({"kind", "axes", "where", ">count", ">us", ">ops wait us"});
