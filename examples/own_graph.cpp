@@ -3,6 +3,7 @@
 // property maps tell cantle what it must know. The trainer also has an op of its own, for which it adds a rule.
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/planner.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/standard_rules.hpp>
 
 #include <boost/iterator/counting_iterator.hpp>
@@ -106,8 +107,12 @@ int main() {
     for (std::size_t v = 0; v < plan.nodes.size(); ++v)
         std::printf("%-28s %s\n", t.steps[v].kernel.c_str(),
                     plan.nodes[v].outputs.empty() ? "" : plan.at(plan.nodes[v].outputs[0]).text(mesh).c_str());
+    // What each rank runs.
+    auto const programs = cantle::ready_programs(t, plan, rules);
+    for (auto const& step : programs[0].steps)
+        std::printf("rank 0: %s\n", step.is_transfer() ? std::string(to_string(step.move.kind)).c_str() : step.call.name.c_str());
     // The sum over a sharded tensor must be reduced before it is the loss, and nothing costs less than the bound.
     bool const reduced = plan.at(plan.nodes[5].outputs[0]).is_replicated();
     bool const parameter_is_sharded = plan.at(plan.nodes[static_cast<std::size_t>(w)].outputs[0]).cut_count() == 32;
-    return reduced && parameter_is_sharded && plan.bound <= plan.objective ? 0 : 1;
+    return reduced && parameter_is_sharded && programs.size() == 32 && plan.bound <= plan.objective ? 0 : 1;
 }

@@ -8,6 +8,8 @@
 #include <cantle/graph/mixed_precision.hpp>
 #include <cantle/plan/plan_json.hpp>
 #include <cantle/planner.hpp>
+#include <cantle/program/ready_programs.hpp>
+#include <cantle/report/program_text.hpp>
 #include <cantle/report/report_json.hpp>
 #include <cantle/report/svg.hpp>
 #include <cantle/report/table.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Graph + plan -> programs as they run: lowered, collectives started early, checked. The one door from a plan to an executor.
+#include <cantle/graph/properties.hpp>
 #include <cantle/program/check.hpp>
 #include <cantle/program/lower.hpp>
 #include <cantle/program/schedule.hpp>
@@ -42,6 +43,13 @@ rank_program ready_program(training_graph const& g, sharding_plan const& plan, R
     if (has_uneven(g, plan)) return std::move(ready_programs(g, plan, rules, options)[static_cast<std::size_t>(rank)]);
     schedule_starts(std::span(&program, 1), options);
     return program;
+}
+
+/// The same for a graph type of one's own: its training_graph is import_graph(graph).graph, whose vertices the plan counts.
+template <class Graph, class Rules>
+std::vector<rank_program> ready_programs(Graph const& graph, sharding_plan const& plan, Rules const& rules,
+                                         schedule_options const& options = {}) {
+    return ready_programs(import_graph(graph).graph, plan, rules, options);
 }
 
 }  // namespace cantle
