@@ -470,21 +470,26 @@ TEST_CASE("D13, D14: every two ranks start the collectives of a communicator in 
     refs weights;
     for (int l = 0; l < 6; ++l) {
         weights.push_back(d.in("w" + std::to_string(l), normal({8, 8})));
-        x = d.call("aten::tanh", {{"self", d.add(d.linear(x, weights.back()), d.linear(weights.front(), x))}});
+        auto const bias = d.in("b" + std::to_string(l), normal({8}));  // small: it finds room where its weight, needed before it, does not
+        x = d.call("aten::tanh", {{"self", d.add(d.add(d.linear(x, weights.back()), bias), d.linear(weights.front(), x))}});
         d.output(d.sum(x, {l % 2}), "y" + std::to_string(l));
     }
     auto const g = d.build();
     std::size_t moved = 0;
-    for (auto const* mesh : {"2x2", "2x2x2"})
+    for (auto const& [mesh, rows] : {std::pair{"2x2", "S0,S0"}, {"2x2x2", "S0,S0,S0"}})
         for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-            auto const p = plan(g, device_mesh::parse(mesh), standard_registry(), random_cost_model{seed}, pinned({}));
-            auto const lowered = lower_all(g, p, standard_registry()), started = ready_programs(g, p, standard_registry());
-            for (auto const& other : started) CHECK((starts_of(other) == starts_of(started[0])));
-            for (std::size_t i = 0; i < started[0].steps.size(); ++i)
-                moved += started[0].steps[i].outputs != lowered[0].steps[i].outputs;
+            auto const p = plan(g, device_mesh::parse(mesh), standard_registry(), random_cost_model{seed},
+                                pinned({{"w*", rows}, {"b*", rows}}));
+            auto const lowered = lower_all(g, p, standard_registry());
+            for (std::int64_t const bytes : {0, 300, 600, 1200, 1 << 20}) {  // tensors here have at most 512
+                auto const started = ready_programs(g, p, standard_registry(), {bytes});
+                for (auto const& other : started) CHECK((starts_of(other) == starts_of(started[0])));
+                for (std::size_t i = 0; i < lowered[0].steps.size(); ++i)
+                    moved += started[0].steps[i].outputs != lowered[0].steps[i].outputs;
+                CHECK(overtaken(started[0]) == 0);
+            }
             auto const got = run(g, p, d.data);
             for (auto const& ran : got.collectives) CHECK((ran == got.collectives[0]));
-            CHECK(overtaken(started[0]) == 0);
         }
     CHECK(moved > 0);
 }
