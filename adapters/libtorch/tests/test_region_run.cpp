@@ -262,7 +262,7 @@ TEST_CASE("ranks that do not use what they receive still take part in the backwa
 }
 
 // w [3] R over x [8,3] S0 on dp (case D1), by an author's own backward: grad w is (P), and must be reduced by the program around it.
-TEST_CASE("an own backward gets pieces and gives pieces; one that gave a whole gradient for a part would be seen") {
+TEST_CASE("D1, D2: an own backward gets pieces and gives pieces; one that gave a whole gradient for a part would be seen") {
     auto s = spec_of("scaling_by_hand", {"*=S0", ""}, "*=S0");
     s.reference = [](tensors const& in) { return tensors{in[0] * in[1]}; };
     s.local = [](region_ranks&, tensors const& in) { return tensors{in[0] * in[1]}; };
@@ -309,7 +309,7 @@ tensors expert_inputs(std::int64_t experts, std::int64_t top, at::ScalarType typ
 }  // namespace
 
 // 8 experts on 4 ranks, or 2 x 2; the weights' gradients on dp x ep are (P, S0): case D1.
-TEST_CASE("experts: tokens travel by their own choice and come back with the numbers and gradients of the dense mixture") {
+TEST_CASE("D1: experts: tokens travel by their own choice and come back with the numbers and gradients of the dense mixture") {
     for (std::int64_t const top : {1, 2, 3}) {
         CAPTURE(top);
         auto const s = region_of_model("deepseek-tiny", {{"experts", 8}, {"top", top}}, "experts");

@@ -96,6 +96,21 @@ private:
                             "ranks would draw other random numbers than one rank",
                             "set its dropout to 0, or write the model with a random op of docs/random.md");
     }
+    bool is_fallback(std::string const& op_name) const {
+        return std::any_of(plan_.fallbacks.begin(), plan_.fallbacks.end(), [&](auto const& f) { return f.name == op_name; });
+    }
+    /// No rule says what the op would make of pieces.
+    local_program whole_on_every_rank(vertex v, local_view const& view) const {
+        for (auto const* ports : {&view.operands, &view.outputs})
+            for (auto const& p : *ports)
+                if (p.global.defined && !p.lies->is_replicated())
+                    throw error(error_code::bad_program, "'" + g_[v].name + "' (" + g_[v].operation.name + ")",
+                                "no rule covers it, and it has a tensor as " + p.lies->text(plan_.mesh),
+                                "plan this graph again; a plan that was edited by hand must stay one");
+        local_program p(view.operands.size());
+        run_whole(*view.operation, view, p);
+        return p;
+    }
     void lower_op(vertex v) {
         auto const& n = g_[v];
         auto const& where = plan_.nodes[v];
@@ -109,7 +124,7 @@ private:
         for (std::uint32_t i = 0; i < n.outputs.size(); ++i)
             view.outputs.push_back({n.outputs[i], piece(where.outputs[i], n.outputs[i]), &plan_.at(where.outputs[i])});
 
-        auto const local = rules_.local(view);
+        auto const local = is_fallback(n.operation.name) ? whole_on_every_rank(v, view) : rules_.local(view);
         refuse_other_numbers(v, local);
         for (auto const& s : local.steps()) {
             program_step step;

@@ -86,10 +86,14 @@ public:
         rules_.at(q.name()).rule(q, axis_size, list);
         return list.take();
     }
-    /// What one rank runs in place of the op. Precondition: there is a rule of that name.
+    /// What one rank runs in place of the op. Throws op_without_rule (401) where there is no rule of that name.
     local_program local(local_view const& v) const {
+        auto const of = rules_.find(v.operation->name);
+        if (of == rules_.end())
+            throw error(error_code::op_without_rule, "op " + v.operation->name, "no rule says what a rank runs in its place",
+                        "run the plan with the rules it was made with");
         local_program p(v.operands.size());
-        rules_.at(v.operation->name).local(v, p);
+        of->second.local(v, p);
         return p;
     }
     void feed(stable_hasher& h) const {
