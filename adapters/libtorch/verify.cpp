@@ -163,7 +163,8 @@ double epsilon_of(dtype t) {
         default: return 0x1p-2;
     }
 }
-/// Ranks add in another order than one rank and round partial sums, so they may be off by more than it is; what is wrong is off by far more.
+/// Ranks add in another order than one rank and round partial sums, so they may be off by more than it is; what is wrong is off by far
+/// more.
 constexpr double rounding_times = 4;
 
 /// The same numbers in the finest type, on one rank.
@@ -210,11 +211,9 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     auto const mesh = shrunk_mesh(plan.mesh, ranks_of(options, plan.mesh));
     verification v;
     auto small = find_instance(plan, graph, rules, mesh, capture, v.not_taken);
-    if (!options.as_captured) {
-        auto const type = finest_type(small.graph);
-        small.graph = in_type(std::move(small.graph), type);
-        small.plan = carried_over(plan, graph, small.graph, mesh, rules);
-    }
+    auto const finest = finest_type(small.graph);
+    small.graph = options.as_captured ? countable(std::move(small.graph), dtype::float32) : in_type(std::move(small.graph), finest);
+    small.plan = carried_over(plan, graph, small.graph, mesh, rules);
 
     v.instance = small.instance;
     v.full_mesh = plan.mesh;
@@ -222,7 +221,7 @@ verification verify(sharding_plan const& plan, training_graph const& graph, rule
     v.vertices = small.graph.size();
     v.type = coarsest_type(small.graph);
     v.seed = options.seed;
-    bool const by_rounding = options.as_captured && !options.tolerance && v.type != finest_type(small.graph);
+    bool const by_rounding = options.as_captured && !options.tolerance && v.type != finest;
     v.tolerance = options.tolerance.value_or(by_rounding ? epsilon_of(v.type) : tolerance_of(v.type));
     v.rounding_times = by_rounding ? rounding_times : 0;
 

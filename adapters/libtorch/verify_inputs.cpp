@@ -63,7 +63,12 @@ training_graph in_type(training_graph g, dtype type) {
             if (auto* const t = std::get_if<dtype>(&a.value)) *t = wider(*t);
             if (fills && a.name == "dtype" && std::holds_alternative<std::monostate>(a.value)) a.value = type;
         }
-        // GPUs count integers, the CPU's histogram does not: they are counted as the same numbers of that type.
+    }
+    return countable(std::move(g), type);
+}
+
+training_graph countable(training_graph g, dtype type) {
+    for (auto& n : g.nodes) {
         if (n.operation.name != "aten::histc" || is_floating_point(g.meta(n.operands[0]).type)) continue;
         auto& cast = g[n.operands[0].node];
         auto const reads = [&](graph_node const& x) {

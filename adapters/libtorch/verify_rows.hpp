@@ -13,8 +13,8 @@ void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, r
 /// Whether some tensor of `g` lies in pieces that are not equal.
 bool lies_unevenly(sharding_plan const& plan, training_graph const& g);
 
-/// Gives region ops the collectives that their declarations have on the plan's mesh. How many they are depends on the mesh: a ring takes one
-/// step less than its axis has ranks.
+/// Gives region ops the collectives that their declarations have on the plan's mesh. How many they are depends on it: a ring takes one step
+/// less than its axis has ranks.
 void declare_collectives_of_regions(sharding_plan& plan, training_graph const& g, rule_registry const& rules);
 
 /// Throws bad_program (803), naming the region, where the plan has other collectives inside it than its declaration.

@@ -45,6 +45,8 @@ public:
     small_numbers(std::int64_t ranks, bool uneven) : ranks_(ranks), uneven_(uneven) {}
     std::int64_t part(std::int64_t full) const { return std::gcd(full, ranks_); }
     bool alike(std::int64_t full, std::int64_t small) const { return part(full) == part(small); }
+    /// 5 on 3 ranks is 2 2 1; 4 would be 2 2 0.
+    bool leaves_none_empty(std::int64_t n) const { return !uneven_ || n % ranks_ == 0 || (n + ranks_ - 1) / ranks_ * (ranks_ - 1) < n; }
     /// At least `least`, at most `full`. Equal full sizes get equal small ones: what was one tensor size stays one.
     std::int64_t of(std::int64_t full, std::int64_t least, std::int64_t unit = 1) {
         if (auto const known = given_.find(full); known != given_.end()) return known->second;
@@ -64,8 +66,6 @@ private:
     std::map<std::int64_t, std::int64_t> given_;
     std::set<std::int64_t> used_;
 
-    /// 5 on 3 ranks is 2 2 1; 4 would be 2 2 0.
-    bool leaves_none_empty(std::int64_t n) const { return !uneven_ || n % ranks_ == 0 || (n + ranks_ - 1) / ranks_ * (ranks_ - 1) < n; }
 };
 
 /// The smallest share of `full` that is at least `least` wide and even.
@@ -97,8 +97,8 @@ model_request small_instance(graph_origin const& origin, std::int64_t ranks, int
     r.model = origin.model;
     r.recipe = origin.recipe;
     r.precision = origin.precision;
-    r.batch = needs.uneven ? small.of(origin.batch, 2)
-                           : small.keep(origin.batch, std::max<std::int64_t>(small.part(origin.batch), std::min<std::int64_t>(origin.batch, 2)));
+    auto const least_batch = std::max<std::int64_t>(small.part(origin.batch), std::min<std::int64_t>(origin.batch, 2));
+    r.batch = needs.uneven ? small.of(origin.batch, 2) : small.keep(origin.batch, least_batch);
     r.sequence = small.of(origin.sequence, std::max<std::int64_t>(2 * small.part(origin.sequence), 8) << level);
 
     auto const heads = first(meaning::heads).value_or(1), kv_heads = first(meaning::kv_heads).value_or(heads);
@@ -124,7 +124,10 @@ model_request small_instance(graph_origin const& origin, std::int64_t ranks, int
             case meaning::part_of_head: n = value % narrow == 0 ? value / narrow : value; break;
             case meaning::feed_forward: n = small.of(value, 20, needs.unit); break;
             case meaning::vocabulary: n = small.of(value, 90); break;
-            case meaning::positions: n = r.sequence + std::clamp<std::int64_t>(value - origin.sequence, 0, 8); break;
+            case meaning::positions:
+                n = r.sequence + std::clamp<std::int64_t>(value - origin.sequence, 0, 8);
+                while (n < value && !(small.alike(value, n) && small.leaves_none_empty(n))) ++n;
+                break;
             case meaning::window:
                 n = value >= origin.sequence ? r.sequence : std::max<std::int64_t>(2, value * r.sequence / origin.sequence);
                 break;
