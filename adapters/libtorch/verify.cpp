@@ -21,6 +21,7 @@
 #include <cantle/program/runnable.hpp>
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <algorithm>
 #include <chrono>

@@ -57,7 +57,7 @@ struct verification {
     dtype type = dtype::float64;           ///< coarsest element type that was run
     std::uint64_t seed = 1;
     double tolerance = 0;                  ///< relative
-    double rounding_times = 0;             ///< 0: compared with one rank; else with float64, allowed this x (rounding + tolerance x largest)
+    double rounding_times = 0;             ///< 0: compared with one rank; else with float64, this x (rounding + tolerance x largest)
     std::vector<sink_difference> sinks;    ///< in order of the graph
     std::vector<collective_tally> collectives;  ///< ranks agree in them
     double seconds = 0;                    ///< of the ranks' run

@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +27,9 @@ std::int64_t index_bound(training_graph const& g, std::vector<std::vector<std::v
         if (seen[at]) continue;
         seen[at] = true;
         for (auto const& of_output : uses[at])
-            for (auto const& [user, slot] : of_output) {
+            for (auto const& use : of_output) {  // clang 14 captures no structured bindings
+                auto const user = use.first;
+                auto const slot = use.second;
                 auto const& n = g[user];
                 auto const& name = n.operation.name;
                 auto const indexes = [&](std::string_view argument) { return n.operation.slot(argument) == slot; };

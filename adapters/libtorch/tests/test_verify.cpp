@@ -149,7 +149,9 @@ TEST_CASE("a region's collectives are those of the small mesh, and a plan with o
 }
 
 TEST_CASE("plans of a GPT-2 on one, two and three axes run on 8, 4 and 2 ranks with the gradients of one") {
-    for (auto const& [mesh, names, ranks] : {std::tuple{"8", "tp", 2}, {"8", "tp", 8}, {"4x8", "dp,tp", 4}, {"2x2x4", "a,b,c", 8}}) {
+    for (auto const& on : {std::tuple{"8", "tp", 2}, {"8", "tp", 8}, {"4x8", "dp,tp", 4}, {"2x2x4", "a,b,c", 8}}) {
+        auto const mesh = std::get<0>(on), names = std::get<1>(on);
+        auto const ranks = std::get<2>(on);
         CAPTURE(mesh);
         int captures = 0;
         verify_options options;
