@@ -83,8 +83,11 @@ small_run find_instance(sharding_plan const& plan, training_graph const& graph, 
             bool const of_this_size = e.code() == error_code::capture_failed || e.code() == error_code::bad_option ||
                                       e.code() == error_code::bad_layout || e.code() == error_code::bad_rule ||
                                       e.code() == error_code::mesh_does_not_divide;
-            if (last || !of_this_size) throw;
-            not_taken.push_back(e.subject() + ": " + e.problem());
+            auto const why = e.subject() + ": " + e.problem();
+            // What a larger one fails at in the same words, no size will mend; captures through the door take seconds.
+            bool const again = e.code() == error_code::capture_failed && !not_taken.empty() && not_taken.back() == why;
+            if (last || again || !of_this_size) throw;
+            not_taken.push_back(why);
         }
     }
 }

@@ -51,6 +51,8 @@ void refuse_odd_origin(training_graph const& g) {
     if (o.sequence < 1) refuse("sequence", o.sequence, "it is below 1");
     auto const most = largest_tensor(g);
     for (auto const& [key, value] : o.config) {
+        constexpr auto beyond = std::int64_t{1} << 53;  // sums of two sizes stay within 64 bits
+        if (value > beyond || value < -beyond) refuse("config." + key, value, "no size is so large");
         if (key.find("layer") != std::string::npos && (value < 0 || static_cast<std::uint64_t>(value) > g.size()))
             refuse("config." + key, value, "the graph has " + std::to_string(g.size()) + " vertices");
         auto const kind = kind_of_size(key);

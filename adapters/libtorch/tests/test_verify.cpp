@@ -270,6 +270,13 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     }); });
     CHECK(e.code() == error_code::capture_failed);
     CHECK_MESSAGE(std::string(e.what()).find("another graph") != std::string::npos, e.what());
+    // A capture that fails twice in the same words is not tried at all sizes.
+    auto const broken = refusal([&] { verify(p, gpt2(), standard_registry(), options, [&](model_request const& r) -> training_graph {
+        ++captures;
+        throw error(error_code::capture_failed, r.model, "it is broken", "");
+    }); });
+    CHECK(broken.code() == error_code::capture_failed);
+    CHECK(captures == 2);
 }
 
 TEST_CASE("an origin that cannot be true is refused by the name of its field") {
