@@ -22,10 +22,11 @@ struct verify_options {
     std::optional<std::int64_t> ranks;     ///< thread ranks; absent: the most up to 8 that the mesh can shrink to
     bool as_captured = false;              ///< run in the element types of the graph; else in float64, where errors cannot hide in rounding
     std::uint64_t seed = 1;                ///< of parameters, inputs and random ops
-    std::optional<double> tolerance;       ///< of the relative difference; absent: 1e-9 in float64, else by the coarsest type
+    std::optional<double> tolerance;       ///< of the relative difference to one rank; absent: see sink_difference::allowed
 };
 
-/// One sink: what ranks and one rank have.
+/// One sink: what ranks have against one rank. Element types as captured round so much that no one figure fits all models, so there (unless
+/// a tolerance is given) both are measured against one rank in float64, and ranks may be off by a few times what the one rank is.
 struct sink_difference {
     std::string name;
     node_role role = node_role::gradient;
@@ -33,6 +34,9 @@ struct sink_difference {
     double largest = 0;                    ///< of the one rank's absolute values
     double absolute = 0;                   ///< largest absolute difference; not finite where a value is not
     double relative = 0;                   ///< absolute / largest; of a tensor that is next to zero: / (1e-4 of the largest gradient)
+    double rounding = 0;                   ///< largest absolute difference of one rank and the run in float64, where that is compared with
+    double allowed = 0;                    ///< largest absolute difference that is none
+    bool matches() const;
 };
 
 /// Collectives of one kind on one set of axes, on one rank.
@@ -52,7 +56,8 @@ struct verification {
     std::size_t vertices = 0;
     dtype type = dtype::float64;           ///< coarsest element type that was run
     std::uint64_t seed = 1;
-    double tolerance = 0;
+    double tolerance = 0;                  ///< relative
+    double rounding_times = 0;             ///< 0: compared with one rank; else with float64, this x (rounding + tolerance x largest)
     std::vector<sink_difference> sinks;    ///< in order of the graph
     std::vector<collective_tally> collectives;  ///< ranks agree in them
     double seconds = 0;                    ///< of the ranks' run
@@ -65,8 +70,9 @@ struct verification {
 using capture_again = std::function<training_graph(model_request const&)>;
 training_graph capture_canonical(model_request const& request);
 
-/// Nothing runs before all of this holds. Throws: 802 for a plan of another graph; 701 for a graph without origin, for a plan with ops that
-/// no rule covers, and for options out of range; 201 where the mesh cannot shrink to that many ranks (the possible ones are named); 604
+/// Nothing runs before all of this holds. Throws: 802 for a plan of another graph; 803 for one that cannot run or was not what is priced;
+/// 701 for a graph without origin, for a plan with ops that no rule covers, and for options out of range; 105 for an origin that cannot be
+/// true (verify_origin.hpp); 201 where the mesh cannot shrink to that many ranks (the possible ones are named); 604
 /// where the small instance is another graph; 206 where the plan's layouts do not fit it at any size, 402 where they are no row of a rule;
 /// what capture, lowering and ranks throw.
 verification verify(sharding_plan const& plan, training_graph const& graph, rule_registry const& rules, verify_options const& options,

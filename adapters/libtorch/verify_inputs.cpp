@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +27,9 @@ std::int64_t index_bound(training_graph const& g, std::vector<std::vector<std::v
         if (seen[at]) continue;
         seen[at] = true;
         for (auto const& of_output : uses[at])
-            for (auto const& [user, slot] : of_output) {
+            for (auto const& use : of_output) {  // clang 14 captures no structured bindings
+                auto const user = use.first;
+                auto const slot = use.second;
                 auto const& n = g[user];
                 auto const& name = n.operation.name;
                 auto const indexes = [&](std::string_view argument) { return n.operation.slot(argument) == slot; };
@@ -63,7 +66,12 @@ training_graph in_type(training_graph g, dtype type) {
             if (auto* const t = std::get_if<dtype>(&a.value)) *t = wider(*t);
             if (fills && a.name == "dtype" && std::holds_alternative<std::monostate>(a.value)) a.value = type;
         }
-        // GPUs count integers, the CPU's histogram does not: they are counted as the same numbers of that type.
+    }
+    return countable(std::move(g), type);
+}
+
+training_graph countable(training_graph g, dtype type) {
+    for (auto& n : g.nodes) {
         if (n.operation.name != "aten::histc" || is_floating_point(g.meta(n.operands[0]).type)) continue;
         auto& cast = g[n.operands[0].node];
         auto const reads = [&](graph_node const& x) {

@@ -53,24 +53,34 @@ std::string text_of(verification const& v, bool all) {
     struct row {
         std::string name;
         std::size_t copies = 0;
-        double largest = 0, absolute = 0, relative = 0;
+        double largest = 0, absolute = 0, relative = 0, rounding = 0;
+        bool matches = true;
     };
     std::vector<row> rows;
     std::map<std::string, std::size_t> at;
     for (auto const& s : v.sinks) {
         auto const name = all ? s.name : without_indices(s.name);
         auto const [place, fresh] = at.try_emplace(name, rows.size());
-        if (fresh) rows.push_back({name, 0, 0, 0, 0});
+        if (fresh) rows.push_back({name});
         auto& r = rows[place->second];
         ++r.copies;
         r.largest = std::max(r.largest, s.largest);
         r.absolute = std::max(r.absolute, s.absolute);
         r.relative = std::max(r.relative, s.relative);
+        r.rounding = std::max(r.rounding, s.rounding);
+        r.matches = r.matches && s.matches();
     }
-    text_table t({"against one rank", ">copies", ">largest", ">absolute difference", ">relative"});
-    for (auto const& r : rows)
-        t.add({visible_text(r.name), count_text(r.copies), figure(r.largest), figure(r.absolute),
-               figure(r.relative) + (r.relative <= v.tolerance ? "" : "  differs")});
+    bool const rounds = v.rounding_times > 0;
+    std::vector<std::string> head{rounds ? "against float64" : "against one rank", ">copies", ">largest", ">absolute difference"};
+    if (rounds) head.push_back(">of one rank");
+    head.push_back(">relative");
+    text_table t(head);
+    for (auto const& r : rows) {
+        std::vector<std::string> cells{visible_text(r.name), count_text(r.copies), figure(r.largest), figure(r.absolute)};
+        if (rounds) cells.push_back(figure(r.rounding));
+        cells.push_back(figure(r.relative) + (r.matches ? "" : "  differs"));
+        t.add(cells);
+    }
     out += t.text() + "\n";
     text_table c({"collectives of a rank", "axes", ">planned", ">ran", ">planned bytes", ">bytes"});
     for (auto const& x : v.collectives)
@@ -85,7 +95,9 @@ std::string text_of(verification const& v, bool all) {
     }
     out += v.passed() ? "equal" : !v.numbers_match() ? "NOT EQUAL" : "equal numbers, OTHER COLLECTIVES than planned";
     out += ": " + count_text(gradients) + " gradients" + (zeros ? " (" + count_text(zeros) + " of them zero)" : "") + ", tolerance " +
-           figure(v.tolerance) + " relative\n";
+           (rounds ? count_text(static_cast<std::int64_t>(v.rounding_times)) + " x (difference of one rank + " + figure(v.tolerance) +
+                         " of the largest)\n"
+                   : figure(v.tolerance) + " relative\n");
     return out;
 }
 
@@ -103,12 +115,14 @@ std::string json_of(verification const& v) {
     j["dtype"] = to_string(v.type);
     j["seed"] = v.seed;
     j["tolerance"] = v.tolerance;
+    j["compared_with"] = v.rounding_times > 0 ? "float64" : "one rank";
     j["numbers_match"] = v.numbers_match();
     j["collectives_match"] = v.collectives_match();
     j["sinks"] = object::array();
     for (auto const& s : v.sinks)
         j["sinks"].push_back({{"name", s.name}, {"role", to_string(s.role)}, {"elements", s.elements}, {"largest", number(s.largest)},
-                              {"absolute", number(s.absolute)}, {"relative", number(s.relative)}});
+                              {"absolute", number(s.absolute)}, {"relative", number(s.relative)},
+                              {"rounding", number(s.rounding)}, {"allowed", number(s.allowed)}});
     j["collectives"] = object::array();
     for (auto const& c : v.collectives)
         j["collectives"].push_back({{"kind", to_string(c.kind)},

@@ -2,6 +2,7 @@
 #include <adapters/libtorch/verify_rows.hpp>
 
 #include <cantle/base/error.hpp>
+#include <cantle/graph/region_op.hpp>
 #include <cantle/rules/expand_axes.hpp>
 
 #include <algorithm>
@@ -19,17 +20,68 @@ bool is_whole_cast(op const& o, std::vector<layout> const& ports) {
            std::all_of(ports.begin(), ports.end(), [&](layout const& l) { return l == ports[0]; });
 }
 
+/// visit(vertex, collectives inside) for every region op. A region has one strategy.
+template <class Visit>
+void for_each_region(sharding_plan const& plan, training_graph const& g, rule_registry const& rules, Visit visit) {
+    layout_table table;
+    axis_expansion<rule_registry> expansion(plan.mesh, rules, table);
+    for (vertex v = 0; v < g.size(); ++v) {
+        auto const& n = g[v];
+        if (n.operation.name != region_op_name && n.operation.name != region_backward_op_name) continue;
+        std::vector<tensor_meta> operands;
+        for (auto const& r : n.operands) operands.push_back(g.meta(r));
+        op_query const q{&n.operation, operands, n.outputs};
+        if (!rules.covers(q)) continue;
+        auto const t = expansion.expand(q);
+        if (t.size() == 0) continue;
+        std::vector<inner_step> inner;
+        for (auto const& [axis, what] : t.inner[0]) {
+            auto const& placed = plan.nodes[v];
+            auto const& meta = what.on_output ? n.outputs[what.index] : operands[what.index];
+            auto const& lies = plan.at(what.on_output ? placed.outputs[what.index] : placed.operands[what.index]);
+            auto const bytes = what.message(element_count(lies.local_shape(meta.sizes)) * element_bytes(meta.type));
+            inner.push_back({{what.kind, 1u << axis, bytes, bytes, 0, what.reduce}, what.on_output, what.index, 0});
+        }
+        visit(v, std::move(inner));
+    }
+}
+
 }  // namespace
 
+bool lies_unevenly(sharding_plan const& plan, training_graph const& g) {
+    for (vertex v = 0; v < g.size(); ++v) {
+        for (std::uint32_t o = 0; o < g[v].outputs.size(); ++o)
+            if (g[v].outputs[o].defined && !plan.at(plan.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return true;
+        for (std::uint32_t i = 0; i < g[v].operands.size(); ++i) {
+            auto const& t = g.meta(g[v].operands[i]);
+            if (t.defined && !plan.at(plan.nodes[v].operands[i]).fits(t.sizes)) return true;
+        }
+    }
+    return false;
+}
+
+void declare_collectives_of_regions(sharding_plan& plan, training_graph const& g, rule_registry const& rules) {
+    for_each_region(plan, g, rules, [&](vertex v, std::vector<inner_step> inner) { plan.nodes[v].inner = std::move(inner); });
+}
+
+void refuse_undeclared_collectives(sharding_plan const& plan, training_graph const& g, rule_registry const& rules) {
+    for_each_region(plan, g, rules, [&](vertex v, std::vector<inner_step> const& inner) {
+        auto const& planned = plan.nodes[v].inner;
+        bool same = planned.size() == inner.size();
+        for (std::size_t i = 0; same && i < inner.size(); ++i)
+            same = planned[i].call.kind == inner[i].call.kind && planned[i].call.axes == inner[i].call.axes &&
+                   planned[i].call.bytes_before == inner[i].call.bytes_before;
+        if (!same)
+            throw error(error_code::bad_program, "'" + g[v].name + "' (" + g[v].operation.name + ")",
+                        "the plan has other collectives inside it than its declaration gives on mesh " + plan.mesh.text(),
+                        "plan this graph again");
+    });
+}
+
 void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, rule_registry const& rules) {
-    bool const even = [&] {
-        for (vertex v = 0; v < g.size(); ++v)
-            for (std::uint32_t o = 0; o < g[v].outputs.size(); ++o)
-                if (g[v].outputs[o].defined && !plan.at(plan.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return false;
-        return true;
-    }();
     layout_table table;
-    axis_expansion<rule_registry> expansion(plan.mesh, rules, table, even ? shard_policy::even : shard_policy::uneven);
+    axis_expansion<rule_registry> expansion(plan.mesh, rules, table,
+                                             lies_unevenly(plan, g) ? shard_policy::uneven : shard_policy::even);
     std::map<digest, std::set<std::vector<layout>>> known;  // by op and metas: what its rule allows
     for (vertex v = 0; v < g.size(); ++v) {
         auto const& n = g[v];

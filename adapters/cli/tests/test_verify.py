@@ -60,13 +60,44 @@ class VerifyTest(unittest.TestCase):
         self.refused(201, ["3", "1, 2, 4, 8, 16, 32"], "p.json", "g.json", "--ranks", "3")
         self.refused(701, ["--dtype half"], "p.json", "g.json", "--dtype", "half")
         self.refused(701, ["--ranks"], "p.json", "g.json", "--ranks", "many")
-        self.refused(701, ["GRAPH"], "p.json")
+        for option, value in [("--ranks", ""), ("--ranks", "99999999999999999999"), ("--seed", "-1"), ("--seed", str(2**64)),
+                              ("--tolerance", "inf"), ("--tolerance", "1e400"), ("--tolerance", "")]:
+            self.refused(701, [f"{option} '{value}'"], "p.json", "g.json", option, value)
+        self.refused(701, ["GRAPH", "see `cantle verify --help`"], "p.json")
         self.refused(101, ["nowhere.json"], "nowhere.json", "g.json")
         self.refused(104, ["g.json"], "g.json", "g.json")
         self.refused(702, ["nowhere", "./dev build"], "p.json", "g.json", CANTLE_LIBTORCH_PROGRAM="nowhere")
         other = self.cantle("capture", "llama3-8b", "--set", "layers=1", "--batch", "16", "--seq", "2048", "-o", "other.json")
         self.assertEqual(other.returncode, 0, other.stderr)
         self.refused(802, ["its graph has the structural hash", "this one"], "p.json", "other.json")
+
+    def test_a_report_that_cannot_be_written_is_an_error_and_a_graph_may_come_from_stdin(self):
+        self.planned(["mlp", "--set", "layers=1", "--batch", "16", "--seq", "1"], "2")
+        for arguments in [[], ["--json"]]:
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([PROGRAM, "verify", "p.json", "g.json", *arguments], cwd=self.path, text=True, stdout=full,
+                                        stderr=subprocess.PIPE)
+            self.assertEqual(result.returncode, 2)
+            self.assertRegex(result.stderr, "^cantle error 102: stdout")
+        with open(self.path / "g.json") as graph:
+            result = subprocess.run([PROGRAM, "verify", "p.json", "-"], cwd=self.path, text=True, stdin=graph, capture_output=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_a_plan_that_was_edited_is_refused(self):
+        self.planned(["mlp", "--set", "layers=2", "--batch", "16", "--seq", "1"], "2x2")
+        plan = json.loads((self.path / "p.json").read_text())
+
+        def edited(change):
+            copy = json.loads(json.dumps(plan))
+            change(copy)
+            (self.path / "p.json").write_text(json.dumps(copy))
+
+        edited(lambda p: p["made_from"].update(rules=32 * "0"))
+        self.refused(802, ["its rules have the hash 0000"], "p.json", "g.json")
+        edited(lambda p: p["nodes"][3].update(name="another"))
+        self.refused(802, ['it calls vertex 3 "another"'], "p.json", "g.json")
+        edited(lambda p: next(x for x in p["paths"] if x["steps"])["steps"][0].update(before=1))
+        self.refused(803, ["priced are 1 to"], "p.json", "g.json")
 
     @unittest.skipUnless((BIN / "cantle_python").exists(), "this build has no door for Python models")
     def test_a_model_of_hugging_face_is_captured_again_through_the_door(self):

@@ -143,7 +143,8 @@ int run(int argc, char** argv) {
         std::string text(e.what());
         for (auto& c : text)
             if (c == '\n') c = ' ';
-        throw error(error_code::bad_option, "command line", text, "see cantle-libtorch --help");
+        throw error(error_code::bad_option, "command line", text,
+                    verify->count() > 0 ? "see `cantle verify --help`" : "see cantle-libtorch --help");
     }
     if (check_rules->parsed()) return cantle::libtorch::run(rules);
     if (verify->parsed()) return cantle::libtorch::run(verification);

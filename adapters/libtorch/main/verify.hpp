@@ -11,7 +11,7 @@ namespace cantle::libtorch {
 
 struct verify_command {
     std::string plan, graph, types = "float64";
-    verify_options options;
+    std::optional<std::string> ranks, seed, tolerance;  ///< as typed
     bool all = false, json = false;
     std::vector<std::string> door;  ///< words that start the capture of models written in Python; `cantle` knows them
 };

@@ -6,6 +6,7 @@
 #include <adapters/libtorch/oracle.hpp>
 #include <adapters/libtorch/verify.hpp>
 #include <adapters/libtorch/verify_inputs.hpp>
+#include <adapters/libtorch/verify_origin.hpp>
 #include <adapters/libtorch/verify_rows.hpp>
 #include <adapters/libtorch/verify_sizes.hpp>
 
@@ -16,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace {
 
@@ -89,10 +91,67 @@ TEST_CASE("sizes are scaled down and never in kind") {
     CHECK(4 * size_of(w, "window") == w.sequence);
     CHECK(size_of(w, "positions") == w.sequence);
     CHECK(size_of(w, "experts") > 6);
+    // 1024 positions lie evenly on 8 ranks where 60 tokens do not.
+    graph_origin few{"x", "train", "bf16", 16, 60, {{"positions", 1024}}};
+    CHECK(size_of(small_instance(few, 8, 0), "positions") % 8 == 0);
+    CHECK(size_of(small_instance(few, 8, 0), "positions") > small_instance(few, 8, 0).sequence);
+}
+
+// On 3 ranks: 16 is 6 6 4, 5 is 2 2 1; 4 would be 2 2 0. On 5, 7 and 6 likewise.
+TEST_CASE("where a plan cuts unevenly, small sizes are uneven too and leave no rank without elements") {
+    for (std::int64_t const ranks : {3, 5, 7, 6}) {
+        CAPTURE(ranks);
+        graph_origin const o{"mlp", "train", "bf16", 1600, 64, {{"dim", 1024}, {"hidden", 4096}, {"classes", 1000}}};
+        auto const r = small_instance(o, ranks, 0, {true, 1});
+        for (auto const& sizes : {std::pair{o.batch, r.batch}, {o.sequence, r.sequence}, {1024, size_of(r, "dim")},
+                                  {4096, size_of(r, "hidden")}, {1000, size_of(r, "classes")}}) {
+            CAPTURE(sizes.first);
+            CAPTURE(sizes.second);
+            CHECK((sizes.first % ranks == 0) == (sizes.second % ranks == 0));
+            auto const chunk = (sizes.second + ranks - 1) / ranks;
+            CHECK((sizes.second % ranks == 0 || chunk * (ranks - 1) < sizes.second));
+        }
+    }
+    for (auto const* mesh : {"3", "5", "3x2"}) {
+        CAPTURE(mesh);
+        auto const g = captured("mlp", 1, {{"layers", 2}});
+        plan_options uneven;
+        uneven.uneven = true;
+        auto const m = device_mesh::parse(mesh);
+        auto const p = plan(g, m, standard_registry(), standard_cost_model(m, find_cluster("h100")), uneven);
+        REQUIRE(lies_unevenly(p, g));
+        auto const v = verify(p, g, standard_registry(), {}, capture_canonical);
+        CHECK(v.passed());
+        CHECK(v.instance.batch < 17);
+        CHECK(v.not_taken.empty());
+    }
+}
+
+// A ring over cp has 3 steps on 4 ranks and 1 on 2.
+TEST_CASE("a region's collectives are those of the small mesh, and a plan with others than its declaration is refused") {
+    auto const g = captured("llama3-8b-cp", 2048, {{"layers", 2}});
+    auto p = planned(g, "4x8", "cp,tp");
+    verify_options options;
+    options.ranks = 4;
+    auto const v = verify(p, g, standard_registry(), options, capture_canonical);
+    CHECK(v.passed());
+    auto const ring = std::find_if(v.collectives.begin(), v.collectives.end(), [](collective_tally const& c) {
+        return c.kind == collective_kind::permute;
+    });
+    REQUIRE(ring != v.collectives.end());
+    CHECK(ring->ran > 0);
+    CHECK(ring->planned_bytes == ring->ran_bytes);
+    CHECK_NOTHROW(refuse_undeclared_collectives(p, g, standard_registry()));
+    auto const region = std::find_if(p.nodes.begin(), p.nodes.end(), [](node_placement const& n) { return n.inner.size() > 2; });
+    REQUIRE(region != p.nodes.end());
+    region->inner.pop_back();
+    CHECK(refusal([&] { refuse_undeclared_collectives(p, g, standard_registry()); }).code() == error_code::bad_program);
 }
 
 TEST_CASE("plans of a GPT-2 on one, two and three axes run on 8, 4 and 2 ranks with the gradients of one") {
-    for (auto const& [mesh, names, ranks] : {std::tuple{"8", "tp", 2}, {"8", "tp", 8}, {"4x8", "dp,tp", 4}, {"2x2x4", "a,b,c", 8}}) {
+    for (auto const& on : {std::tuple{"8", "tp", 2}, {"8", "tp", 8}, {"4x8", "dp,tp", 4}, {"2x2x4", "a,b,c", 8}}) {
+        auto const mesh = std::get<0>(on), names = std::get<1>(on);
+        auto const ranks = std::get<2>(on);
         CAPTURE(mesh);
         int captures = 0;
         verify_options options;
@@ -121,6 +180,14 @@ TEST_CASE("the ranks can run in the types of the graph, where rounding is let pa
     CHECK(v.passed());
     CHECK(v.type == dtype::bfloat16);
     CHECK(std::any_of(v.sinks.begin(), v.sinks.end(), [](sink_difference const& s) { return s.relative > 1e-9; }));
+    // One rank is off by as much as they are: that is what lets their differences pass.
+    CHECK(v.rounding_times == 4);
+    for (auto const& s : v.sinks) {
+        CHECK(s.rounding > 0);
+        CHECK(s.allowed >= 4 * s.rounding);
+    }
+    CHECK(text_of(v, false).find("against float64") != std::string::npos);
+    CHECK(json_of(v).find("\"compared_with\": \"float64\"") != std::string::npos);
     options.tolerance = 1e-9;
     CHECK(!verify(p, gpt2(), standard_registry(), options, capture_canonical).numbers_match());
 }
@@ -139,6 +206,8 @@ TEST_CASE("a rule whose local program computes something else is found, and the 
     CHECK(!v.passed());
     CHECK(text_of(v, false).find("NOT EQUAL") != std::string::npos);
     CHECK(text_of(v, true).find("differs") != std::string::npos);
+    options.as_captured = true;
+    CHECK(!verify(planned(gpt2(), "8"), gpt2(), wrong, options, capture_canonical).numbers_match());
     CHECK(v.sinks[0].name == "loss");
     CHECK(v.sinks[0].relative > v.tolerance);
 }
@@ -167,6 +236,12 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     CHECK(foreign.code() == error_code::foreign_plan);
     CHECK(std::string(foreign.what()).find(structural_hash(gpt2()).hex()) != std::string::npos);
     CHECK(std::string(foreign.what()).find(structural_hash(other).hex()) != std::string::npos);
+    auto priced = p;
+    auto const moved = std::find_if(priced.paths.begin(), priced.paths.end(), [](auto const& x) { return !x.steps.empty(); });
+    REQUIRE(moved != priced.paths.end());
+    moved->steps[0].call.bytes_before = 1;
+    auto const other_price = refusal([&] { verify(priced, gpt2(), standard_registry(), options, counting(captures)); });
+    CHECK(other_price.code() == error_code::bad_program);
     auto nameless = gpt2();
     nameless.origin = {};
     CHECK(refusal([&] { verify_it(nameless); }).code() == error_code::bad_option);
@@ -178,6 +253,8 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     CHECK(refusal([&] { verify_it(gpt2()); }).code() == error_code::bad_option);
     options.ranks = 4;
     options.tolerance = -1.0;
+    CHECK(refusal([&] { verify_it(gpt2()); }).code() == error_code::bad_option);
+    options.tolerance = std::numeric_limits<double>::infinity();
     CHECK(refusal([&] { verify_it(gpt2()); }).code() == error_code::bad_option);
     options.tolerance.reset();
     auto fallen_back = p;
@@ -193,6 +270,34 @@ TEST_CASE("what cannot be verified is refused with a number, and nothing is capt
     }); });
     CHECK(e.code() == error_code::capture_failed);
     CHECK_MESSAGE(std::string(e.what()).find("another graph") != std::string::npos, e.what());
+    // A capture that fails twice in the same words is not tried at all sizes.
+    auto const broken = refusal([&] { verify(p, gpt2(), standard_registry(), options, [&](model_request const& r) -> training_graph {
+        ++captures;
+        throw error(error_code::capture_failed, r.model, "it is broken", "");
+    }); });
+    CHECK(broken.code() == error_code::capture_failed);
+    CHECK(captures == 2);
+}
+
+TEST_CASE("an origin that cannot be true is refused by the name of its field") {
+    CHECK_NOTHROW(refuse_odd_origin(gpt2()));
+    auto const with = [](std::string const& key, std::int64_t value) {
+        auto g = gpt2();
+        if (key == "batch") g.origin.batch = value;
+        if (key == "sequence") g.origin.sequence = value;
+        for (auto& [name, size] : g.origin.config)
+            if (name == key) size = value;
+        return g;
+    };
+    for (auto const& odd : {std::pair{"heads", 0}, {"heads", -1}, {"dim", 0}, {"vocab", 2147483647}, {"positions", 0},
+                            {"layers", 20000}, {"layers", -1}, {"batch", 0}, {"batch", 1000000000}, {"sequence", 0},
+                            {"sequence", 7}}) {
+        CAPTURE(odd.first);
+        auto const e = refusal([&] { refuse_odd_origin(with(odd.first, odd.second)); });
+        CHECK(e.code() == error_code::bad_field);
+        auto const named = std::string(odd.first) + "' is " + std::to_string(odd.second);
+        CHECK_MESSAGE(std::string(e.what()).find(named) != std::string::npos, e.what());
+    }
 }
 
 TEST_CASE("random sources fit the graph: indices below what they index, masks that let something pass") {

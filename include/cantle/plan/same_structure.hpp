@@ -15,8 +15,8 @@ namespace cantle {
 
 namespace detail {
 
-/// "ep:all_to_all:6in0*2, ep:all_gather:64B" -> "ep:all_to_all:in0*, ep:all_gather:B": how often and how many bytes follow from sizes; which
-/// tensor does not.
+/// "ep:all_to_all:6in0*2, ep:all_gather:64B" -> "ep:all_to_all:in0*, ep:all_gather:B": how often and how many bytes follow from sizes;
+/// which tensor does not.
 inline std::string without_counts(std::string const& collectives) {
     std::string kept;
     for (char const c : collectives) {
