@@ -71,5 +71,5 @@ int main(int argc, char** argv) {
         totals.push_back(median(total));
     }
     std::printf("ratio of totals 4x8 / 8: %.2f\n", totals[1] / totals[0]);
-    std::printf("peak memory of the process, LibTorch included: %.1f MB\n", static_cast<double>(peak_memory().count) / (1 << 20));
+    std::printf("peak memory of the process, LibTorch included: %.1f MB\n", static_cast<double>(cantle::peak_memory().count) / (1 << 20));
 }
