@@ -58,7 +58,7 @@ size_needs needs_of(sharding_plan const& plan, training_graph const& g) {
     bool const grouped = std::any_of(g.nodes.begin(), g.nodes.end(), [](graph_node const& n) {
         return n.operation.name == "aten::_grouped_mm";
     });
-    return {lies_unevenly(plan, g), grouped ? 8 : 1};  // kernels of grouped products want rows of 16 bytes: 8 of bfloat16
+    return {has_uneven(g, plan), grouped ? 8 : 1};  // kernels of grouped products want rows of 16 bytes: 8 of bfloat16
 }
 
 /// The first instance, from small to larger, that is the model of the graph and that the plan's layouts fit.

@@ -3,6 +3,7 @@
 
 #include <cantle/base/error.hpp>
 #include <cantle/graph/region_op.hpp>
+#include <cantle/program/ready_programs.hpp>
 #include <cantle/rules/expand_axes.hpp>
 
 #include <algorithm>
@@ -48,18 +49,6 @@ void for_each_region(sharding_plan const& plan, training_graph const& g, rule_re
 
 }  // namespace
 
-bool lies_unevenly(sharding_plan const& plan, training_graph const& g) {
-    for (vertex v = 0; v < g.size(); ++v) {
-        for (std::uint32_t o = 0; o < g[v].outputs.size(); ++o)
-            if (g[v].outputs[o].defined && !plan.at(plan.nodes[v].outputs[o]).fits(g[v].outputs[o].sizes)) return true;
-        for (std::uint32_t i = 0; i < g[v].operands.size(); ++i) {
-            auto const& t = g.meta(g[v].operands[i]);
-            if (t.defined && !plan.at(plan.nodes[v].operands[i]).fits(t.sizes)) return true;
-        }
-    }
-    return false;
-}
-
 void declare_collectives_of_regions(sharding_plan& plan, training_graph const& g, rule_registry const& rules) {
     for_each_region(plan, g, rules, [&](vertex v, std::vector<inner_step> inner) { plan.nodes[v].inner = std::move(inner); });
 }
@@ -81,7 +70,7 @@ void refuse_undeclared_collectives(sharding_plan const& plan, training_graph con
 void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, rule_registry const& rules) {
     layout_table table;
     axis_expansion<rule_registry> expansion(plan.mesh, rules, table,
-                                             lies_unevenly(plan, g) ? shard_policy::uneven : shard_policy::even);
+                                             has_uneven(g, plan) ? shard_policy::uneven : shard_policy::even);
     std::map<digest, std::set<std::vector<layout>>> known;  // by op and metas: what its rule allows
     for (vertex v = 0; v < g.size(); ++v) {
         auto const& n = g[v];

@@ -10,9 +10,6 @@ namespace cantle::libtorch {
 /// whole on every rank. The plan is one of `g`.
 void refuse_what_is_no_row(sharding_plan const& plan, training_graph const& g, rule_registry const& rules);
 
-/// Whether some tensor of `g` lies in pieces that are not equal.
-bool lies_unevenly(sharding_plan const& plan, training_graph const& g);
-
 /// Gives region ops the collectives that their declarations have on the plan's mesh. How many they are depends on it: a ring takes one step
 /// less than its axis has ranks.
 void declare_collectives_of_regions(sharding_plan& plan, training_graph const& g, rule_registry const& rules);

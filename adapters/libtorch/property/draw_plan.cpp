@@ -2,6 +2,7 @@
 #include <adapters/libtorch/property/draw_plan.hpp>
 
 #include <adapters/libtorch/oracle.hpp>
+#include <adapters/libtorch/property/random_cost_model.hpp>
 
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/graph/graph_hash.hpp>
@@ -11,25 +12,6 @@
 
 namespace cantle::libtorch {
 namespace {
-
-/// Prices drawn from a hash of the question: its optimum is any feasible plan.
-struct random_prices {
-    std::uint64_t seed = 0;
-    double price(stable_hasher& h, double most) const { return most * static_cast<double>(h.add(seed).finish().low % 1000) / 1000; }
-    double compute(op_query const& q) const {
-        stable_hasher h;
-        h.add(q.name());
-        for (auto const& t : q.operands) h.add(t.sizes);
-        for (auto const& t : q.outputs) h.add(t.sizes);
-        return price(h, 50.0);
-    }
-    double collective(collective_call const& c) const {
-        stable_hasher h;
-        h.add(c.kind).add(c.axes).add(c.bytes_before).add(c.bytes_after);
-        return price(h, 5.0);
-    }
-    void feed(stable_hasher& h) const { h.add("random").add(seed); }
-};
 
 /// The planning problem with random costs of labels and none of pairs: any feasible choice of strategies and layouts is as likely.
 mrf::factor_graph with_random_labels(mrf::factor_graph const& from, dice& d) {
@@ -84,12 +66,12 @@ plan_options draw_options(training_graph const& g, device_mesh const& mesh, dice
 }
 
 sharding_plan plan_with_random_labels(training_graph const& g, device_mesh const& mesh, plan_options const& o, std::uint64_t seed) {
-    random_prices const prices{seed};
+    random_cost_model const prices{seed};
     auto const problem = build_problem(g, mesh, standard_registry(), prices, {o.boundary, o.clustering, o.tie_break, o.uneven});
     dice labels(seed);
     auto const solved = mrf::solve(with_random_labels(problem.factors, labels), {.relative_gap = 1.0, .max_sweeps = 100}, {});
     if (solved.labels.empty()) throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice satisfies all", "");
-    auto result = detail::plan_extractor<random_prices>(problem, g, solved.labels, prices).run();
+    auto result = detail::plan_extractor<random_cost_model>(problem, g, solved.labels, prices).run();
     result.made_from.graph = structural_hash(g);
     return result;
 }
@@ -105,7 +87,7 @@ drawn_plan draw_plan(training_graph const& g, device_mesh const& mesh, dice& d) 
     for (int tries = 0; tries < 2; ++tries) {
         try {
             if (way == 0) out.plan = plan(g, mesh, standard_registry(), standard_cost_model(mesh, find_cluster("h100")), options);
-            else if (way <= 2) out.plan = plan(g, mesh, standard_registry(), random_prices{seed}, options);
+            else if (way <= 2) out.plan = plan(g, mesh, standard_registry(), random_cost_model{seed}, options);
             else out.plan = plan_with_random_labels(g, mesh, options, seed);
             return out;
         } catch (error const& e) {

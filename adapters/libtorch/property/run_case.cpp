@@ -3,6 +3,7 @@
 
 #include <adapters/libtorch/oracle.hpp>
 #include <adapters/libtorch/pieces.hpp>
+#include <adapters/libtorch/property/collective_tally.hpp>
 #include <adapters/libtorch/property/drawing.hpp>
 #include <adapters/libtorch/replay.hpp>
 #include <adapters/libtorch/thread_ranks.hpp>
@@ -20,34 +21,6 @@
 namespace cantle::libtorch {
 namespace {
 
-/// (kind, axes) -> number and bytes. The order of axes does not matter for a price.
-using tally = std::map<std::pair<collective_kind, std::uint32_t>, std::pair<std::size_t, std::int64_t>>;
-
-tally priced(sharding_plan const& p) {
-    tally t;
-    auto const count = [&](collective_call const& c) {
-        if (c.kind == collective_kind::slice) return;
-        auto& at = t[{c.kind, c.axes}];
-        ++at.first;
-        at.second += c.bytes_before;
-    };
-    for (auto const& m : p.moves)
-        for (auto const& s : p.paths[m.path].steps) count(s.call);
-    for (auto const& n : p.nodes)
-        for (auto const& i : n.inner) count(i.call);
-    return t;
-}
-tally counted(std::vector<ran_collective> const& ran) {
-    tally t;
-    for (auto const& c : ran) {
-        std::uint32_t axes = 0;
-        for (auto a : c.axes) axes |= 1u << a;
-        auto& at = t[{c.kind, axes}];
-        ++at.first;
-        at.second += c.bytes;
-    }
-    return t;
-}
 std::string text_of(tally const& t) {
     std::string s;
     for (auto const& [what, n] : t)

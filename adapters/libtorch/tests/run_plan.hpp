@@ -3,6 +3,8 @@
 // What the tests that run plans share: a graph in float64, inputs for it, prices drawn by chance, and one check of a plan: its programs
 // fit together, the collectives that ran are those that it prices, and the ranks' results put together are those of one rank.
 #include <adapters/libtorch/pieces.hpp>
+#include <adapters/libtorch/property/collective_tally.hpp>
+#include <adapters/libtorch/property/random_cost_model.hpp>
 #include <adapters/libtorch/replay.hpp>
 #include <adapters/libtorch/thread_ranks.hpp>
 
@@ -23,25 +25,6 @@
 namespace cantle::libtorch::tests {
 
 using tensor_map = std::map<std::string, at::Tensor>;
-
-/// Prices drawn from a hash of the question: its optimum is any feasible plan.
-struct random_cost_model {
-    std::uint64_t seed = 0;
-    double price(stable_hasher& h, double most) const { return most * static_cast<double>(h.add(seed).finish().low % 1000) / 1000; }
-    double compute(op_query const& q) const {
-        stable_hasher h;
-        h.add(q.name());
-        for (auto const& t : q.operands) h.add(t.sizes);
-        for (auto const& t : q.outputs) h.add(t.sizes);
-        return price(h, 50.0);
-    }
-    double collective(collective_call const& c) const {
-        stable_hasher h;
-        h.add(c.kind).add(c.axes).add(c.bytes_before).add(c.bytes_after);
-        return price(h, 5.0);
-    }
-    void feed(stable_hasher& h) const { h.add("random").add(seed); }
-};
 
 /// The same graph in float64.
 inline training_graph in_float64(training_graph g) {
@@ -67,36 +50,6 @@ inline tensor_map random_inputs(training_graph const& g, std::int64_t largest_in
         else inputs[n.name] = at::randint(largest_index, meta.sizes, at::kLong);
     }
     return inputs;
-}
-
-/// (kind, axes) -> number and bytes. Order of axes does not matter for a price.
-using tally = std::map<std::pair<collective_kind, std::uint32_t>, std::pair<std::size_t, std::int64_t>>;
-/// What the plan prices.
-inline tally priced(sharding_plan const& p) {
-    tally t;
-    auto const count = [&](collective_call const& c) {
-        if (c.kind == collective_kind::slice) return;
-        auto& at = t[{c.kind, c.axes}];
-        ++at.first;
-        at.second += c.bytes_before;
-    };
-    for (auto const& m : p.moves)
-        for (auto const& s : p.paths[m.path].steps) count(s.call);
-    for (auto const& n : p.nodes)
-        for (auto const& i : n.inner) count(i.call);
-    return t;
-}
-/// What ran.
-inline tally counted(std::vector<ran_collective> const& ran) {
-    tally t;
-    for (auto const& c : ran) {
-        std::uint32_t axes = 0;
-        for (auto a : c.axes) axes |= 1u << a;
-        auto& at = t[{c.kind, axes}];
-        ++at.first;
-        at.second += c.bytes;
-    }
-    return t;
 }
 
 /// Equal in kinds, axes and number; in bytes at most the priced ones (the largest rank's, docs/uneven.md).

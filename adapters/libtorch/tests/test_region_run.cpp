@@ -8,6 +8,7 @@
 #include <adapters/libtorch/capture.hpp>
 #include <adapters/libtorch/capture_models.hpp>
 #include <adapters/libtorch/pieces.hpp>
+#include <adapters/libtorch/property/collective_tally.hpp>
 #include <adapters/libtorch/region.hpp>
 #include <adapters/libtorch/region_run.hpp>
 #include <adapters/libtorch/replay.hpp>
@@ -45,27 +46,11 @@ sharding_plan plan_of(training_graph const& g, device_mesh const& mesh) {
     return plan(g, mesh, rules_once(), standard_cost_model(mesh, find_cluster("h100")));
 }
 
-/// (kind, axes) -> number.
-using tally = std::map<std::pair<collective_kind, std::uint32_t>, int>;
-tally priced(sharding_plan const& p) {
-    tally t;
-    auto const count = [&](collective_call const& c) {
-        if (c.kind != collective_kind::slice) ++t[{c.kind, c.axes}];
-    };
-    for (auto const& m : p.moves)
-        for (auto const& s : p.paths[m.path].steps) count(s.call);
-    for (auto const& n : p.nodes)
-        for (auto const& i : n.inner) count(i.call);
-    return t;
-}
-tally counted(std::vector<ran_collective> const& ran) {
-    tally t;
-    for (auto const& c : ran) {
-        std::uint32_t axes = 0;
-        for (auto a : c.axes) axes |= 1u << a;
-        ++t[{c.kind, axes}];
-    }
-    return t;
+/// (kind, axes) -> number: bytes of exchanges depend on data.
+std::map<std::pair<collective_kind, std::uint32_t>, std::size_t> numbers(tally const& t) {
+    std::map<std::pair<collective_kind, std::uint32_t>, std::size_t> n;
+    for (auto const& [what, of_it] : t) n[what] = of_it.first;
+    return n;
 }
 
 std::vector<rank_executor> ranks_of(training_graph const& g, sharding_plan const& p) {
@@ -85,7 +70,7 @@ std::map<std::string, double> differences(training_graph const& g, device_mesh c
     auto const ranks = ranks_of(g, p);
     auto const got = run_on_threads(ranks, cut_inputs(g, p, inputs));
     if (all_declared)
-        for (auto const& ran : got.collectives) CHECK((counted(ran) == priced(p)));
+        for (auto const& ran : got.collectives) CHECK((numbers(counted(ran)) == numbers(priced(p))));
     std::map<std::string, double> off;
     for (std::size_t i = 0; i < ranks[0].program().outputs.size(); ++i) {
         auto const v = ranks[0].program().outputs[i].node;

@@ -12,6 +12,7 @@
 
 #include <cantle/cost/standard_cost_model.hpp>
 #include <cantle/planner.hpp>
+#include <cantle/program/ready_programs.hpp>
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -119,7 +120,7 @@ TEST_CASE("where a plan cuts unevenly, small sizes are uneven too and leave no r
         uneven.uneven = true;
         auto const m = device_mesh::parse(mesh);
         auto const p = plan(g, m, standard_registry(), standard_cost_model(m, find_cluster("h100")), uneven);
-        REQUIRE(lies_unevenly(p, g));
+        REQUIRE(has_uneven(g, p));
         auto const v = verify(p, g, standard_registry(), {}, capture_canonical);
         CHECK(v.passed());
         CHECK(v.instance.batch < 17);

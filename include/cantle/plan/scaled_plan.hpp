@@ -9,6 +9,7 @@
 #include <cantle/graph/graph_hash.hpp>
 #include <cantle/graph/op_traits.hpp>
 #include <cantle/plan/plan.hpp>
+#include <cantle/plan/plan_check.hpp>
 
 #include <map>
 #include <string>
@@ -82,13 +83,7 @@ public:
             // Out over an axis of one rank and back again: nobody moves.
             if (result_.paths[m.path].from != result_.paths[m.path].to) result_.moves.push_back(m);
         }
-        for (vertex v = 0; v < small_.size(); ++v) {
-            if (small_[v].role != node_role::parameter) continue;
-            auto const& t = small_[v].outputs[0];
-            result_.memory.parameters_global += t.size_in_bytes().count;
-            result_.memory.parameters_local +=
-                element_count(result_.at(result_.nodes[v].outputs[0]).local_shape(t.sizes)) * element_bytes(t.type);
-        }
+        result_.memory = parameter_memory(small_, result_);
         result_.bounded_problem = "none: carried over from a plan of " + std::to_string(plan_.mesh.device_count()) + " devices";
         result_.constraints = plan_.constraints;
         result_.fallbacks = plan_.fallbacks;
