@@ -117,6 +117,18 @@ inline void apply_strategy_pin(decision_group& group, graph_node const& n, layou
     group.strategies = std::move(kept);
 }
 
+/// Vertices with each relay right behind its producer. Groups are numbered in this order, because TRW-S sends what it learns along chains
+/// of a topological order: with all relays at the end it takes twice as many sweeps and more.
+inline std::vector<variable_index> in_topological_order(relay_table const& relays, variable_index vertices) {
+    std::vector<variable_index> order;
+    std::uint32_t next = 0;  // relays are numbered by their producers
+    for (variable_index v = 0; v < vertices; ++v) {
+        order.push_back(v);
+        while (next < relays.values.size() && relays.values[next].node == v) order.push_back(vertices + next++);
+    }
+    return order;
+}
+
 }  // namespace detail
 
 /// All groups and the group of every variable.
@@ -170,7 +182,7 @@ inline grouping form_groups(training_graph const& g, device_mesh const& mesh, bo
 
     result.group_of.resize(g.size() + relays.values.size());
     std::vector<std::uint32_t> group_at(result.group_of.size(), relay_table::none);
-    for (variable_index v = 0; v < result.group_of.size(); ++v) {
+    for (variable_index const v : detail::in_topological_order(relays, first_relay)) {
         auto const r = sets.find(v);
         bool const fresh = group_at[r] == relay_table::none;
         if (fresh) {
