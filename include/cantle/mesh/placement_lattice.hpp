@@ -5,9 +5,14 @@
 //
 // States are found by closure from the terminals (the layouts that some neighbour names), so only those exist that a path can cross.
 // Among paths of equal price the one with fewer steps wins, then the one found first in the fixed order of for_each_transition.
-// Complexity: closure O(states * degree); one source O(states * degree * log). 4x8, rank 3: about 30 states of degree 10.
+// An edge is kept as its target and price; the step itself is found again where a path is asked for, so that lattices of millions of edges
+// (five mesh axes) stay small.
+// Complexity: closure O(states * degree); one source O(states * degree * log). 4x8, rank 3: about 30 states of degree 10; 2x2x2x4, rank 4:
+// 2,400 states of degree 20.
+#include <cantle/base/distance_transform.hpp>
 #include <cantle/mesh/transition.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -34,33 +39,42 @@ public:
         for (auto const& t : terminals) class_.add_boundaries(t);
         for (auto const& t : terminals) state_of(t);
         for (std::size_t s = 0; s < states_.size(); ++s) {  // states_ grows while we walk
-            first_edge_.push_back(edges_.size());
+            first_edge_.push_back(to_.size());
             layout const from = states_[s];
             for_each_transition(class_, from, [&](transition&& t) {
-                auto const call = call_of(class_, from, t);
-                double const cost = t.kind == collective_kind::slice ? 0.0 : static_cast<double>(price(call));
+                double cost = 0;
+                if (t.kind != collective_kind::slice) cost = static_cast<double>(price(call_of(class_, from, t)));
                 CANTLE_ASSERT(cost >= 0 && cost < std::numeric_limits<double>::infinity(), "prices are finite and not negative");
-                auto const to = state_of(t.to);
-                edges_.push_back({to, cost, {std::move(t), call, cost}});
+                to_.push_back(static_cast<std::uint32_t>(state_of(t.to)));
+                cost_.push_back(cost);
+                kind_.push_back(t.kind);
             });
         }
-        first_edge_.push_back(edges_.size());
+        first_edge_.push_back(to_.size());
+        graph_ = distance_graph(states_.size(), arcs([](collective_kind) { return true; }, 1.0));
     }
 
     lattice_class const& tensor_class() const { return class_; }
     std::size_t state_count() const { return states_.size(); }
-    std::size_t edge_count() const { return edges_.size(); }
+    std::size_t edge_count() const { return to_.size(); }
     layout const& state(std::size_t s) const { return states_[s]; }
+    /// The state of a layout; state_count() for one that is none.
+    std::size_t find(layout const& l) const {
+        auto const at = index_.find(l);
+        return at == index_.end() ? states_.size() : at->second;
+    }
 
     /// Prices from `from` to every layout of `to`; infinity where no path exists (Partial can only be reached from Partial) and for a
     /// layout that is no state. Precondition: `from` is a state, as every terminal is.
     std::vector<double> distances(layout const& from, std::vector<layout> const& to) const {
-        auto const tree = shortest_paths(index_.at(from));
+        std::vector<double> all(states_.size(), std::numeric_limits<double>::infinity());
+        all[index_.at(from)] = 0;
+        graph_.transform(all.data());
         std::vector<double> d;
         d.reserve(to.size());
         for (auto const& t : to) {
-            auto const i = index_.find(t);
-            d.push_back(i == index_.end() ? std::numeric_limits<double>::infinity() : tree.distance[i->second]);
+            auto const s = find(t);
+            d.push_back(s == states_.size() ? std::numeric_limits<double>::infinity() : all[s]);
         }
         return d;
     }
@@ -68,35 +82,57 @@ public:
     std::vector<priced_transition> path(layout const& from, layout const& to) const {
         auto const tree = shortest_paths(index_.at(from));
         std::vector<priced_transition> reversed;
-        for (std::size_t s = index_.at(to), source = index_.at(from); s != source;) {
-            auto const e = tree.edge_into[s];
-            CANTLE_ASSERT(e != none, "a path is asked for only where one exists");
-            reversed.push_back(edges_[e].what);
-            s = tree.parent[s];
+        for (std::size_t s = index_.at(to), source = index_.at(from); s != source; s = tree.parent[s]) {
+            CANTLE_ASSERT(tree.edge_into[s] != none, "a path is asked for only where one exists");
+            reversed.push_back(step_of(tree.parent[s], tree.edge_into[s]));
         }
         return {reversed.rbegin(), reversed.rend()};
     }
     /// visit(target state, cost, step) for every edge out of state s.
     template <class Visit>
     void for_each_edge(std::size_t s, Visit visit) const {
-        for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e) visit(edges_[e].to, edges_[e].cost, edges_[e].what.step);
+        std::size_t e = first_edge_[s];
+        for_each_transition(class_, states_[s], [&](transition&& t) {
+            visit(std::size_t{to_[e]}, cost_[e], static_cast<transition const&>(t));
+            ++e;
+        });
+    }
+    /// The edges whose kind `keep(collective_kind)` accepts, with their prices times `scale`, rounded down to whole numbers if asked for.
+    template <class Keep>
+    std::vector<weighted_edge> arcs(Keep keep, double scale, bool whole = false) const {
+        std::vector<weighted_edge> list;
+        list.reserve(to_.size());
+        for (std::uint32_t s = 0; s < states_.size(); ++s)
+            for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e)
+                if (keep(kind_[e])) list.push_back({s, to_[e], whole ? std::floor(cost_[e] * scale) : cost_[e] * scale});
+        return list;
     }
 
 private:
-    struct edge { std::size_t to; double cost; priced_transition what; };
     struct path_tree { std::vector<double> distance; std::vector<std::size_t> edge_into, parent; };
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     lattice_class class_;
     std::vector<layout> states_;
     std::map<layout, std::size_t> index_;
-    std::vector<edge> edges_;
     std::vector<std::size_t> first_edge_;
+    std::vector<std::uint32_t> to_;
+    std::vector<double> cost_;
+    std::vector<collective_kind> kind_;
+    distance_graph graph_;  // the same edges by target
 
     std::size_t state_of(layout const& l) {
         auto const [at, fresh] = index_.try_emplace(l, states_.size());
         if (fresh) states_.push_back(l);
         return at->second;
+    }
+    priced_transition step_of(std::size_t from, std::size_t edge) const {
+        priced_transition found;
+        std::size_t e = first_edge_[from];
+        for_each_transition(class_, states_[from], [&](transition&& t) {
+            if (e++ == edge) found = {t, call_of(class_, states_[from], t), cost_[edge]};
+        });
+        return found;
     }
     /// Dijkstra with the lexicographic key (price, steps, state).
     path_tree shortest_paths(std::size_t source) const {
@@ -113,8 +149,8 @@ private:
             open.pop();
             if (k > std::pair{t.distance[s], steps[s]}) continue;
             for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e) {
-                std::pair const next{k.first + edges_[e].cost, k.second + 1};
-                auto const to = edges_[e].to;
+                std::pair const next{k.first + cost_[e], k.second + 1};
+                std::size_t const to = to_[e];
                 if (next < std::pair{t.distance[to], steps[to]}) {
                     t.distance[to] = next.first;
                     steps[to] = next.second;

@@ -3,67 +3,26 @@
 // graph + rules + cost -> factor graph. One variable per group; label costs are the computation of all members and the moves inside the
 // group, pairwise costs the moves between groups, copies counted. Everything in microseconds.
 #include <cantle/base/stage_clock.hpp>
-#include <cantle/mrf/factor_graph.hpp>
-#include <cantle/problem/groups.hpp>
+#include <cantle/problem/edge_columns.hpp>
+#include <cantle/problem/planning_problem.hpp>
 #include <cantle/problem/uncovered_ops.hpp>
 
 #include <cmath>
-#include <limits>
 #include <map>
-#include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace cantle {
 
-struct problem_options {
-    cantle::boundary boundary;
-    bool clustering = true;   ///< copies of a layer share one decision
-    double tie_break = 1.0;   ///< microseconds per flow edge whose layouts differ: the published tie-break (DECISIONS 8)
-    bool uneven = false;      ///< shards may be nested ceil chunks (DECISIONS 7)
-    shard_policy policy() const { return uneven ? shard_policy::uneven : shard_policy::even; }
-};
-
-/// The problem as a value. Everything indexes into everything else; nothing points back into a solver.
-struct planning_problem {
-    device_mesh mesh;
-    problem_options options;
-    layout_table layouts;
-    op_class_table classes;
-    relay_table relays;
-    std::vector<flow_edge> edges;
-    redistribution_tables tables;
-    cantle::grouping grouping;
-    mrf::factor_graph factors;   ///< variable i is group i
-
-    explicit planning_problem(device_mesh m, problem_options o = {})
-        : mesh(std::move(m)), options(std::move(o)), tables(mesh, options.policy()) {}
-
-    /// The layout of a port of variable v when its group takes label l.
-    layout_id layout_at(variable_index v, std::uint32_t port, mrf::label l) const {
-        auto const& group = grouping.groups[grouping.group_of[v]];
-        if (!group.of_strategies) return group.layouts[l];
-        auto const& t = classes.classes[group.op_class].strategies;
-        return t.layouts[group.strategies[l] * t.ports() + port];
-    }
-};
-
 namespace detail {
 
 class problem_builder {
 public:
-    problem_builder(planning_problem& p, training_graph const& g) : p_(p), g_(g) {}
+    problem_builder(planning_problem& p, training_graph const& g) : p_(p), g_(g) { columns_.emplace(p_); }
 
-    /// Tell the redistribution tables which moves the edges may need.
-    void announce_moves() {
-        std::map<std::tuple<tensor_class_id, std::uint32_t, std::uint32_t>, bool> done;
-        for (auto const& e : p_.edges) {
-            auto const a = column(e.from, e.from_port), b = column(e.to, e.to_port);
-            if (done.try_emplace({e.tensor_class, a, b}, true).second) p_.tables.want(e.tensor_class, columns_[a], columns_[b]);
-        }
-    }
-    /// Precondition: announce_moves() ran and the tables are solved.
+    /// Precondition: moves between the labels of now are announced and priced.
     void run() {
         drop_forbidden_labels();
         sum_costs();
@@ -71,48 +30,33 @@ public:
     }
 
 private:
-    // Which table prices an edge: tensor class, layouts of the labels at both ends, free_only, keeps_partial.
-    using table_key = std::tuple<tensor_class_id, std::uint32_t, std::uint32_t, bool, bool>;
     using weighted_tables = std::map<std::tuple<std::uint32_t, bool>, std::int64_t>;  // (table, first end is the larger group) -> count
 
     planning_problem& p_;
     training_graph const& g_;
     std::vector<std::vector<double>> unary_;
-    std::map<std::vector<layout_id>, std::uint32_t> column_ids_;
-    std::vector<std::vector<layout_id>> columns_;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> column_of_;  // (group, port)
-    std::map<table_key, std::uint32_t> table_ids_;
+    std::optional<edge_columns> columns_;
+    std::map<edge_columns::key, std::uint32_t> table_ids_;
     std::vector<std::vector<double>> tables_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, weighted_tables> pairs_;
 
     std::uint32_t group_of(variable_index v) const { return p_.grouping.group_of[v]; }
     decision_group& group(std::uint32_t i) { return p_.grouping.groups[i]; }
 
-    std::uint32_t column(variable_index v, std::uint32_t port) {
-        auto const [at, fresh] = column_of_.try_emplace({group_of(v), port}, 0);
-        if (fresh) {
-            std::vector<layout_id> c;
-            for (mrf::label l = 0; l < group(group_of(v)).label_count(); ++l) c.push_back(p_.layout_at(v, port, l));
-            auto const [id, fresh_column] = column_ids_.try_emplace(c, static_cast<std::uint32_t>(columns_.size()));
-            if (fresh_column) columns_.push_back(std::move(c));
-            at->second = id->second;
-        }
-        return at->second;
-    }
     std::uint32_t table(flow_edge const& e) {
-        auto const a = column(e.from, e.from_port), b = column(e.to, e.to_port);
-        auto const [at, fresh] = table_ids_.try_emplace({e.tensor_class, a, b, e.free_only, e.keeps_partial},
-                                                         static_cast<std::uint32_t>(tables_.size()));
+        auto const key = columns_->of(e);
+        auto const [at, fresh] = table_ids_.try_emplace(key, static_cast<std::uint32_t>(tables_.size()));
         if (fresh) {
             std::vector<double> values;
-            values.reserve(columns_[a].size() * columns_[b].size());
-            for (auto from : columns_[a]) {
-                auto row = p_.tables.costs(e.tensor_class, from, columns_[b]);
+            auto const &rows = columns_->layouts(key.from), &cols = columns_->layouts(key.to);
+            values.reserve(rows.size() * cols.size());
+            for (auto from : rows) {
+                auto row = p_.tables.costs(e.tensor_class, from, cols);
                 for (std::size_t j = 0; j < row.size(); ++j) {
                     double d = row[j];
                     if (e.free_only && d > 0) d = mrf::forbidden;
-                    if (e.keeps_partial && (partial_axes(p_.layouts[from]) & ~partial_axes(p_.layouts[columns_[b][j]]))) d = mrf::forbidden;
-                    if (from != columns_[b][j]) d += p_.options.tie_break;
+                    if (e.keeps_partial && (partial_axes(p_.layouts[from]) & ~partial_axes(p_.layouts[cols[j]]))) d = mrf::forbidden;
+                    if (from != cols[j]) d += p_.options.tie_break;
                     values.push_back(d);
                 }
             }
@@ -164,7 +108,7 @@ private:
             gr.layouts = std::move(layouts);
         }
         if (!dropped) return;
-        column_of_.clear();  // label domains changed: number tables anew
+        columns_.emplace(p_);  // label domains changed: number tables anew
         table_ids_.clear();
         tables_.clear();
     }
@@ -175,6 +119,7 @@ private:
         }
     }
     void fill_factor_graph() {
+        p_.factors = {};
         for (auto& u : unary_) p_.factors.add_variable(std::move(u));
         std::map<weighted_tables, std::map<std::pair<std::size_t, std::size_t>, mrf::table_id>> known;
         for (auto const& [ends, weights] : pairs_) {
@@ -200,11 +145,10 @@ private:
 
 }  // namespace detail
 
-/// Build the problem. Precondition: g is valid (graph/validate.hpp). Throws op_without_rule, bad_rule, bad_cost, mesh_does_not_divide,
-/// unknown_tensor, unsatisfiable_constraint, bad_layout, unknown_axis.
+/// All but the factor graph: op classes, moves, groups, lattices. Precondition: g is valid (graph/validate.hpp). Throws as build_problem.
 template <RuleSet Rules, CostModel Cost>
-planning_problem build_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
-                               problem_options const& options = {}, stage_clock* clock = nullptr) {
+planning_problem form_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                              problem_options const& options = {}, stage_clock* clock = nullptr) {
     auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
     stage("build");
     require_rules(g, rules);
@@ -220,12 +164,32 @@ planning_problem build_problem(training_graph const& g, device_mesh const& mesh,
     p.relays = find_relays(g);
     p.edges = collect_edges(g, p.relays, casts, gradient_chains(g, p.classes, p.layouts), p.tables);
     p.grouping = form_groups(g, mesh, options.boundary, options.clustering, p.relays, p.classes, domains, p.edges, pin_of, p.layouts);
-    detail::problem_builder builder(p, g);
-    builder.announce_moves();
+    detail::announce_moves(p);
     stage("costs");
-    p.tables.solve(p.layouts, cost);
+    p.tables.form(p.layouts, cost);
     stage("build");
-    builder.run();
+    return p;
+}
+
+/// Prices the moves between the labels that groups have now and fills the factor graph; labels that a move inside their group forbids go.
+/// To be called again after labels were taken out. Precondition: form_problem made p of g. Throws unsatisfiable_constraint.
+inline void price_problem(planning_problem& p, training_graph const& g, stage_clock* clock = nullptr) {
+    auto const stage = [clock](char const* name) { if (clock) clock->enter(name); };
+    stage("costs");
+    p.tables.clear_wants();
+    detail::announce_moves(p);
+    p.tables.price(p.layouts);
+    stage("build");
+    detail::problem_builder(p, g).run();
+}
+
+/// Build the problem. Precondition: g is valid (graph/validate.hpp). Throws op_without_rule, bad_rule, bad_cost, mesh_does_not_divide,
+/// unknown_tensor, unsatisfiable_constraint, bad_layout, unknown_axis.
+template <RuleSet Rules, CostModel Cost>
+planning_problem build_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                               problem_options const& options = {}, stage_clock* clock = nullptr) {
+    auto p = form_problem(g, mesh, rules, cost, options, clock);
+    price_problem(p, g, clock);
     return p;
 }
 

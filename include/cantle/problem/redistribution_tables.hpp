@@ -33,25 +33,38 @@ public:
         entries_[c].from.insert(from.begin(), from.end());
         entries_[c].to.insert(to.begin(), to.end());
     }
-    /// Solve all announced pairs. Call once, after all want().
+    /// Form the lattices between all announced layouts. Call once, after all want().
     template <CostModel Cost>
-    void solve(layout_table const& layouts, Cost const& cost) {
+    void form(layout_table const& layouts, Cost const& cost) {
         auto const price = [&cost](collective_call const& call) {
             return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind)));
         };
         for (auto& e : entries_) {
             std::set<layout_id> both(e.from);
             both.insert(e.to.begin(), e.to.end());
-            std::vector<layout> terminals, targets;
+            std::vector<layout> terminals;
             for (auto l : both) terminals.push_back(layouts[l]);
-            for (auto l : e.to) targets.push_back(layouts[l]);
             e.lattice.emplace(e.tensor_class, terminals, price);
+        }
+    }
+    /// Forget what was announced and priced; lattices stay. What is announced from here on must have been before.
+    void clear_wants() {
+        for (auto& e : entries_) {
+            e.from.clear();
+            e.to.clear();
+        }
+    }
+    /// Price all announced pairs. Precondition: form().
+    void price(layout_table const& layouts) {
+        for (auto& e : entries_) {
+            std::vector<layout> targets;
+            for (auto l : e.to) targets.push_back(layouts[l]);
             e.order.assign(e.to.begin(), e.to.end());
             e.distance.clear();
             for (auto l : e.from) e.distance.emplace(l, e.lattice->distances(layouts[l], targets));
         }
     }
-    /// Prices of from -> each of `to` in microseconds; infinity where no path exists, 0 to itself. Precondition: announced and solved.
+    /// Prices of from -> each of `to` in microseconds; infinity where no path exists, 0 to itself. Precondition: announced and priced.
     std::vector<double> costs(tensor_class_id c, layout_id from, std::vector<layout_id> const& to) const {
         auto const& e = entries_[c];
         auto const& row = e.distance.at(from);
@@ -72,7 +85,7 @@ private:
         std::set<layout_id> from, to;
         std::vector<layout_id> order;                       // `to`, sorted
         std::map<layout_id, std::vector<double>> distance;  // from -> prices in that order
-        std::optional<placement_lattice> lattice;           // once solved
+        std::optional<placement_lattice> lattice;           // once formed
     };
     device_mesh mesh_;
     shard_policy policy_;
