@@ -19,11 +19,13 @@
 //      add_row(p, r, to)                 to[c]  += p(r, c) for all c                         p.add_row(r, to)
 //      add_col(p, c, to)                 to[r]  += p(r, c) for all r                         p.add_col(c, to)
 //      work(p)                           elementary steps of one product, for reports        p.work()
-//      magnitude(p)                      max of |p(r, c)| where that is finite, else 0       p.magnitude()
+//      magnitude(p)                      max of |p(r, c)| where not forbidden, else 0        p.magnitude()
+//                                        (NaN or infinity where an entry is no cost)
 //      quantised(p, unit)                a potential of whole numbers, nowhere above
 //                                        p(r, c) / unit and forbidden where p is             p.quantised(unit)
 //
-// `in` and `out` are arrays of rows() or cols() doubles that do not overlap; `in` is finite; nothing is allocated in a product.
+// `in` and `out` are arrays of rows() or cols() doubles that do not overlap; no entry of `in` is NaN or -infinity, and one that is
+// `forbidden` stays out of every minimum; nothing is allocated in a product.
 // Complexity of the loops: O(rows * cols), quantised() makes a table. Models here: dense_potential, equality_potential, sum_potential,
 // transposed<P>, and any_potential for graphs that mix kinds.
 // Reference: P. Felzenszwalb, D. Huttenlocher, "Efficient belief propagation for early vision", IJCV 70 (2006) 41-54, for products of
@@ -129,7 +131,10 @@ double magnitude(P const& p) {
         double most = 0;
         for (label r = 0; r < p.rows(); ++r)
             for (label c = 0; c < p.cols(); ++c)
-                if (double const x = p(r, c); x != forbidden) most = std::max(most, std::abs(x));
+                if (double const x = p(r, c); x != forbidden && !(std::abs(x) <= most)) {
+                    most = std::abs(x);
+                    if (!(most < forbidden)) return most;  // NaN or -infinity
+                }
         return most;
     }
 }
