@@ -51,7 +51,7 @@ public:
             });
         }
         first_edge_.push_back(to_.size());
-        graph_ = distance_graph(states_.size(), arcs([](collective_kind) { return true; }, 1.0));
+        graph_ = distance_graph(states_.size(), arcs([](collective_kind, double) { return true; }, 1.0));
     }
 
     lattice_class const& tensor_class() const { return class_; }
@@ -67,14 +67,32 @@ public:
     /// Prices from `from` to every layout of `to`; infinity where no path exists (Partial can only be reached from Partial) and for a
     /// layout that is no state. Precondition: `from` is a state, as every terminal is.
     std::vector<double> distances(layout const& from, std::vector<layout> const& to) const {
-        std::vector<double> all(states_.size(), std::numeric_limits<double>::infinity());
-        all[index_.at(from)] = 0;
-        graph_.transform(all.data());
-        std::vector<double> d;
-        d.reserve(to.size());
-        for (auto const& t : to) {
-            auto const s = find(t);
-            d.push_back(s == states_.size() ? std::numeric_limits<double>::infinity() : all[s]);
+        return distances(std::vector<layout>{from}, to).front();
+    }
+    /// The same from each of several layouts.
+    std::vector<std::vector<double>> distances(std::vector<layout> const& from, std::vector<layout> const& to) const {
+        constexpr auto lanes = distance_graph::lanes;
+        std::vector<std::size_t> targets;
+        for (auto const& t : to) targets.push_back(find(t));
+        std::vector<double> all;
+        std::vector<std::vector<double>> d(from.size());
+        for (std::size_t first = 0; first < from.size(); first += lanes) {
+            std::size_t const count = std::min(lanes, from.size() - first);
+            all.assign(states_.size() * lanes, std::numeric_limits<double>::infinity());
+            for (std::size_t i = 0; i < count; ++i) all[index_.at(from[first + i]) * lanes + i] = 0;
+            if (count == 1) {
+                std::vector<double> one(states_.size(), std::numeric_limits<double>::infinity());
+                one[index_.at(from[first])] = 0;
+                graph_.transform(one.data());
+                for (std::size_t s = 0; s < one.size(); ++s) all[s * lanes] = one[s];
+            } else {
+                graph_.transform_many(all.data());
+            }
+            for (std::size_t i = 0; i < count; ++i) {
+                d[first + i].reserve(targets.size());
+                for (auto s : targets)
+                    d[first + i].push_back(s == states_.size() ? std::numeric_limits<double>::infinity() : all[s * lanes + i]);
+            }
         }
         return d;
     }
@@ -97,14 +115,14 @@ public:
             ++e;
         });
     }
-    /// The edges whose kind `keep(collective_kind)` accepts, with their prices times `scale`, rounded down to whole numbers if asked for.
+    /// The edges that `keep(collective_kind, price)` accepts, with their prices times `scale`, rounded down to whole numbers if asked for.
     template <class Keep>
     std::vector<weighted_edge> arcs(Keep keep, double scale, bool whole = false) const {
         std::vector<weighted_edge> list;
         list.reserve(to_.size());
         for (std::uint32_t s = 0; s < states_.size(); ++s)
             for (std::size_t e = first_edge_[s]; e < first_edge_[s + 1]; ++e)
-                if (keep(kind_[e])) list.push_back({s, to_[e], whole ? std::floor(cost_[e] * scale) : cost_[e] * scale});
+                if (keep(kind_[e], cost_[e])) list.push_back({s, to_[e], whole ? std::floor(cost_[e] * scale) : cost_[e] * scale});
         return list;
     }
 

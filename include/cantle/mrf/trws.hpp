@@ -92,6 +92,9 @@ public:
     basic_trws(G const& g, Unary const& unary, Potentials const& potential, Index const& index)
         : basic_trws(pairwise_problem(g, unary, potential, index)) {}
 
+    /// Whether passes decode labellings (they do at first). Without, a pass asks potentials for products only.
+    void decode(bool wanted) { decodes_ = wanted; }
+
     /// One forward pass. False when a total left the exact range (the object is of no more use then, except for bound()).
     bool forward() { return pass<true>(nullptr, 0); }
     /// One backward pass; between passes the direction alternates.
@@ -166,6 +169,7 @@ private:
     std::vector<double> rest_, delta_, crossing_;
     std::vector<label> labels_;
     std::size_t widest_ = 0, work_ = 0;
+    bool decodes_ = true;
     double unary_constant_ = 0, constant_ = 0, bound_ = -std::numeric_limits<double>::infinity(), last_bound_ = 0;
 
     /// Adds two whole numbers; false when the sum leaves the range. A sum of two within 2^51 and 2^52 is exact, so none slips through.
@@ -295,8 +299,8 @@ private:
             std::size_t const n = at_[s + 1] - at_[s];
             std::uint32_t const ahead = Forward ? above_at_[s + 1] - above_at_[s] : below_at_[s + 1] - below_at_[s];
             std::uint32_t const behind = Forward ? below_at_[s + 1] - below_at_[s] : above_at_[s + 1] - above_at_[s];
-            gather<Forward>(s, hat_.data(), conditioned_.data());
-            labels_[s] = choose(conditioned_.data(), hat_.data(), n);
+            gather<Forward>(s, hat_.data(), decodes_ ? conditioned_.data() : nullptr);
+            if (decodes_) labels_[s] = choose(conditioned_.data(), hat_.data(), n);
             double low = hat_[0], high = hat_[0];
             for (std::size_t j = 1; j < n; ++j) {
                 low = hat_[j] < low ? hat_[j] : low;

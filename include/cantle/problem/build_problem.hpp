@@ -68,15 +68,7 @@ private:
     void drop_forbidden_labels() {
         auto const& groups = p_.grouping.groups;
         unary_.resize(groups.size());
-        for (std::uint32_t i = 0; i < groups.size(); ++i) {
-            auto& u = unary_[i];
-            u.assign(groups[i].label_count(), 0.0);
-            if (!groups[i].of_strategies) continue;
-            auto const& c = p_.classes.classes[groups[i].op_class];
-            auto const copies = static_cast<double>(groups[i].members.size());
-            for (std::size_t l = 0; l < u.size(); ++l)
-                u[l] = copies * (c.compute[groups[i].strategies[l]] + c.communication[groups[i].strategies[l]]);
-        }
+        for (std::uint32_t i = 0; i < groups.size(); ++i) unary_[i] = computation(p_, groups[i]);
         for (auto const& e : p_.edges) {
             auto const i = group_of(e.from);
             if (i != group_of(e.to)) continue;

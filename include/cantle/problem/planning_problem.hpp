@@ -42,4 +42,14 @@ struct planning_problem {
     }
 };
 
+/// Computation and inner collectives of all members of a group, per label, microseconds.
+inline std::vector<double> computation(planning_problem const& p, decision_group const& group) {
+    std::vector<double> costs(group.label_count(), 0.0);
+    if (!group.of_strategies) return costs;
+    auto const& c = p.classes.classes[group.op_class];
+    auto const copies = static_cast<double>(group.members.size());
+    for (std::size_t l = 0; l < costs.size(); ++l) costs[l] = copies * (c.compute[group.strategies[l]] + c.communication[group.strategies[l]]);
+    return costs;
+}
+
 }  // namespace cantle

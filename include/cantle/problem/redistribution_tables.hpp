@@ -57,11 +57,14 @@ public:
     /// Price all announced pairs. Precondition: form().
     void price(layout_table const& layouts) {
         for (auto& e : entries_) {
-            std::vector<layout> targets;
+            std::vector<layout> sources, targets;
+            for (auto l : e.from) sources.push_back(layouts[l]);
             for (auto l : e.to) targets.push_back(layouts[l]);
             e.order.assign(e.to.begin(), e.to.end());
             e.distance.clear();
-            for (auto l : e.from) e.distance.emplace(l, e.lattice->distances(layouts[l], targets));
+            auto rows = e.lattice->distances(sources, targets);
+            std::size_t i = 0;
+            for (auto l : e.from) e.distance.emplace(l, std::move(rows[i++]));
         }
     }
     /// Prices of from -> each of `to` in microseconds; infinity where no path exists, 0 to itself. Precondition: announced and priced.

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Problem: on four and five mesh axes the tables between all labels of all groups have 10^8 entries and more. Nearly all of these labels
+// are in no plan that is worth anything; but which?
+// Idea: prove it without a table. TRW-S (mrf/trws.hpp) runs on all labels with lattice potentials (lattice_potential.hpp) and lifts the
+// bound; between sweeps the labels that its messages like best form a small problem, which is priced in tables and solved exactly: a plan,
+// often the best one. A label whose bound reaches the cost of the best plan so far is in no better plan and goes (reduced-cost fixing).
+// As soon as the tables of what is left are small, the screen has done its work: the caller prices and solves the rest exactly.
+// Invariants: a plan cheaper than `energy` has kept labels only, so the optimum is the cheaper of `energy` and the optimum of what is kept;
+// `lower_bound` holds for all labels. Both in real numbers: prices are rounded down to whole units (quantise.hpp, 1.), and a label goes
+// when its whole-number bound times the unit is at least `energy`.
+// Complexity: two distance transforms per edge and sweep. Deterministic.
+#include <cantle/base/control.hpp>
+#include <cantle/mrf/pairwise_problem.hpp>
+#include <cantle/mrf/solve.hpp>
+#include <cantle/mrf/trws.hpp>
+#include <cantle/problem/build_problem.hpp>
+#include <cantle/problem/label_subset.hpp>
+#include <cantle/problem/lattice_problem.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace cantle {
+
+struct screening_options {
+    double table_entries = 16777216.0;  ///< of all tables between the labels left at which the screen ends, 2^24: 128 MiB
+    std::size_t max_sweeps = 400;
+    std::size_t active_labels = 24;     ///< of a group in a small problem
+    mrf::solve_options solver;
+};
+
+struct screening_result {
+    label_subset kept;                     ///< of the groups as they were given
+    std::vector<std::uint32_t> decisions;  ///< of the best plan known, per group (label_subset.hpp); empty without one
+    double energy = mrf::forbidden;        ///< of that plan, microseconds
+    double lower_bound = -mrf::forbidden;  ///< of all plans
+    bool finished = false;                 ///< `kept` is what the invariant says, and its tables are small; else limits ran out
+    bool stopped = false;                  ///< by deadline or stop token
+    std::size_t sweeps = 0, small_problems = 0;
+};
+
+/// Label pairs of all edges between groups: what tables would hold if none were shared.
+inline double table_entries(planning_problem const& p, label_subset const* kept = nullptr) {
+    auto const count = [&](std::uint32_t i) {
+        return static_cast<double>(kept ? (*kept)[i].size() : p.grouping.groups[i].label_count());
+    };
+    std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    for (auto const& e : p.edges) pairs.emplace(p.grouping.group_of[e.from], p.grouping.group_of[e.to]);
+    double sum = 0;
+    for (auto const& [a, b] : pairs)
+        if (a != b) sum += count(a) * count(b);
+    return sum;
+}
+
+namespace detail {
+
+class label_screen {
+public:
+    label_screen(planning_problem& p, training_graph const& g, screening_options const& options, control const& limits)
+        : p_(p), g_(g), all_(p.grouping), options_(options), limits_(limits) {}
+
+    /// `first`: labels of a first small problem; empty for none.
+    screening_result run(label_subset const& first) {
+        if (!first.empty()) try_labels(first);
+        lattice_problem lattice(p_);
+        if (!lattice.feasible()) return finish(lattice.alive());
+        double unit = std::ldexp(1.0, exponent_of(result_.decisions.empty() ? lattice.scale() : result_.energy) - 40);
+        // A price far above everything else can take messages out of the exact range: then on a coarser grid.
+        for (int attempt = 0; attempt < 8; ++attempt, unit *= 16) {
+            auto const in_range = sweep(lattice, unit);
+            if (in_range) break;
+        }
+        if (result_.kept.empty()) return finish(lattice.alive());
+        return finish(std::move(result_.kept));
+    }
+
+private:
+    planning_problem& p_;
+    training_graph const& g_;
+    grouping const all_;
+    screening_options const& options_;
+    control const& limits_;
+    screening_result result_;
+
+    static int exponent_of(double x) {
+        int e = 0;
+        std::frexp(std::max(x, 1e-300), &e);
+        return e;
+    }
+
+    screening_result finish(label_subset kept) {
+        // The best plan stays among the labels, so that what is left always has one.
+        for (std::size_t i = 0; i < kept.size() && !result_.decisions.empty(); ++i) {
+            auto const l = label_of(all_.groups[i], result_.decisions[i]);
+            auto const at = std::lower_bound(kept[i].begin(), kept[i].end(), l);
+            if (at == kept[i].end() || *at != l) kept[i].insert(at, l);
+        }
+        result_.kept = std::move(kept);
+        return std::move(result_);
+    }
+
+    /// Solves the small problem of these labels; true when it gives a better plan.
+    bool try_labels(label_subset const& labels) {
+        ++result_.small_problems;
+        p_.grouping = restricted(all_, labels);
+        bool better = false;
+        try {
+            price_problem(p_, g_);
+            auto const solved = mrf::solve(p_.factors, options_.solver, limits_);
+            if (!solved.labels.empty() && solved.energy < result_.energy) {
+                result_.energy = solved.energy;
+                result_.decisions = decisions_of(p_.grouping, solved.labels);
+                better = true;
+            }
+        } catch (error const& e) {
+            if (e.code() != error_code::unsatisfiable_constraint) throw;  // these labels have no plan, others may
+        }
+        p_.grouping = all_;
+        p_.factors = {};
+        return better;
+    }
+
+    /// Labels of least reduced cost, and those of the best plan.
+    label_subset active(mrf::basic_trws<lattice_potential> const& messages, std::span<char const> out, label_subset const& alive) const {
+        label_subset some(alive.size());
+        std::vector<double> cost;
+        std::vector<std::uint32_t> order;
+        for (std::uint32_t i = 0; i < some.size(); ++i) {
+            auto const at = messages.offset(mrf::variable_id(i));
+            cost.resize(alive[i].size());
+            messages.reparametrised(mrf::variable_id(i), cost);
+            order.clear();
+            for (std::uint32_t j = 0; j < cost.size(); ++j)
+                if (!out[at + j]) order.push_back(j);
+            std::size_t const n = std::min(order.size(), options_.active_labels);
+            std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
+                              [&](auto a, auto b) { return std::pair{cost[a], a} < std::pair{cost[b], b}; });
+            for (std::size_t k = 0; k < n; ++k) some[i].push_back(alive[i][order[k]]);
+            if (!result_.decisions.empty()) some[i].push_back(label_of(all_.groups[i], result_.decisions[i]));
+            std::sort(some[i].begin(), some[i].end());
+            some[i].erase(std::unique(some[i].begin(), some[i].end()), some[i].end());
+        }
+        return some;
+    }
+
+    /// False when a message left the exact range.
+    bool sweep(lattice_problem const& lattice, double unit) {
+        auto const& alive = lattice.alive();
+        mrf::basic_trws<lattice_potential> messages(lattice.whole(unit));
+        messages.decode(false);
+        std::vector<char> out(messages.label_total(), 0);
+        std::size_t next_try = 2;
+        auto const left = [&] {
+            label_subset kept(alive.size());
+            for (std::uint32_t i = 0; i < kept.size(); ++i)
+                for (std::uint32_t j = 0; j < alive[i].size(); ++j)
+                    if (!out[messages.offset(mrf::variable_id(i)) + j]) kept[i].push_back(alive[i][j]);
+            return kept;
+        };
+        for (std::size_t i = 1; result_.sweeps < options_.max_sweeps; ++i) {
+            if (result_.sweeps > 0 && limits_.expired()) {
+                result_.stopped = true;
+                break;
+            }
+            ++result_.sweeps;
+            bool good = messages.forward();
+            double const best = result_.decisions.empty() ? mrf::forbidden : std::ceil(result_.energy / unit);
+            good = good && (best == mrf::forbidden ? messages.backward() : messages.backward_and_fix(best, out));
+            result_.lower_bound = std::max(result_.lower_bound, std::min(messages.bound() * unit, result_.energy));
+            limits_.report({"screen", result_.sweeps, options_.max_sweeps, result_.energy, result_.lower_bound});
+            if (!good) return false;
+            result_.kept = left();
+            if (std::any_of(result_.kept.begin(), result_.kept.end(), [](auto const& k) { return k.empty(); }) ||
+                table_entries(p_, &result_.kept) <= options_.table_entries) {
+                result_.finished = true;
+                break;
+            }
+            if (i == next_try) {
+                try_labels(active(messages, out, alive));
+                next_try = i + 2 + i / 4;
+            }
+        }
+        return true;
+    }
+};
+
+}  // namespace detail
+
+/// Takes out labels of p's groups that are in no better plan than the best one found. p keeps all its labels; its factor graph is lost.
+/// Precondition: form_problem made p of g. Throws out of pricing (bad_cost).
+inline screening_result screen_labels(planning_problem& p, training_graph const& g, screening_options const& options = {},
+                                      control const& limits = {}, label_subset const& first = {}) {
+    return detail::label_screen(p, g, options, limits).run(first);
+}
+
+}  // namespace cantle
