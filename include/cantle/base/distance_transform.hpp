@@ -73,12 +73,13 @@ private:
     std::vector<std::uint32_t> first_ = {0}, from_;  // edges by target
     std::vector<double> length_;
 
+    // Four chains of minima, so that none waits for the one before. (Gather instructions were slower on the machine measured.)
     bool pull(std::size_t v, double* d) const {
-        double best[2] = {d[v], d[v]};
+        double best[4] = {d[v], d[v], d[v], d[v]};
         std::uint32_t e = first_[v];
         std::uint32_t const last = first_[v + 1];
-        for (; e + 2 <= last; e += 2)
-            for (std::uint32_t k = 0; k < 2; ++k) {
+        for (; e + 4 <= last; e += 4)
+            for (std::uint32_t k = 0; k < 4; ++k) {
                 double const x = d[from_[e + k]] + length_[e + k];
                 best[k] = x < best[k] ? x : best[k];
             }
@@ -86,7 +87,8 @@ private:
             double const x = d[from_[e]] + length_[e];
             best[0] = x < best[0] ? x : best[0];
         }
-        double const low = best[0] < best[1] ? best[0] : best[1];
+        double const a = best[0] < best[1] ? best[0] : best[1], b = best[2] < best[3] ? best[2] : best[3];
+        double const low = a < b ? a : b;
         if (!(low < d[v])) return false;
         d[v] = low;
         return true;

@@ -162,6 +162,18 @@ public:
         for (auto p : partial_) h.add(p);
     }
     auto operator<=>(layout const&) const = default;
+    /// Of equal layouts equal, and no more than that: for tables that are looked up, never walked.
+    std::size_t hash() const {
+        std::uint64_t h = axes_;
+        auto const mix = [&h](std::uint64_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15ULL ^ (h >> 29); };
+        for (auto const& d : digits_)
+            mix(std::uint64_t{d.dim} << 56 ^ static_cast<std::uint64_t>(static_cast<std::uint8_t>(d.axis)) << 48 ^
+                static_cast<std::uint64_t>(d.extent));
+        std::uint64_t partial = 0;
+        for (auto p : partial_) partial = partial * 8 + p;
+        mix(partial);
+        return static_cast<std::size_t>(h ^ h >> 32);
+    }
 
 private:
     std::vector<layout_digit> digits_;  // sorted by dim; within a dim outermost first
@@ -182,6 +194,11 @@ private:
         }
         return true;
     }
+};
+
+/// For std::unordered_map.
+struct layout_hash {
+    std::size_t operator()(layout const& l) const { return l.hash(); }
 };
 
 inline void layout::normalise() {

@@ -16,8 +16,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -132,7 +132,7 @@ private:
 
     lattice_class class_;
     std::vector<layout> states_;
-    std::map<layout, std::size_t> index_;
+    std::unordered_map<layout, std::size_t, layout_hash> index_;  // looked up, never walked
     std::vector<std::size_t> first_edge_;
     std::vector<std::uint32_t> to_;
     std::vector<double> cost_;

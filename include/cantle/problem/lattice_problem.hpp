@@ -151,41 +151,97 @@ private:
         return list;
     }
 
-    /// Labels without an allowed partner across some edge go, until none does: products of zeros tell.
+    /// Labels without an allowed partner across some edge go, until none does. Whether a layout can become another is a matter of what is
+    /// Partial on which axis: no step makes values partial, and all else can be gathered and sliced. So labels meet in a few kinds per
+    /// edge; only free moves are walked (they are few).
     void make_arc_consistent() {
         for (auto const& own : own_) {
             alive_.emplace_back();
             for (mrf::label l = 0; l < own.size(); ++l)
                 if (own[l] != mrf::forbidden) alive_.back().push_back(l);
         }
-        if (!feasible()) return;
-        auto const edges = potentials(1.0, false);  // over the labels of now
-        auto const start = alive_;
-        std::vector<std::vector<double>> in;
-        for (auto const& a : start) in.emplace_back(a.size(), 0.0);
+        std::vector<std::vector<char>> in;
+        for (auto const& own : own_) {
+            in.emplace_back();
+            for (double c : own) in.back().push_back(c != mrf::forbidden);
+        }
+        std::vector<std::uint64_t> partial;  // [layout]
+        for (layout_id l = 0; l < p_.layouts.size(); ++l) partial.push_back(partial_signature(p_.layouts[l]));
+        std::map<edge_columns::key, std::vector<std::vector<char>>> free_moves;
+        for (auto const& e : edges_)
+            if (e.prices.free_only && !free_moves.contains(e.prices)) free_moves.emplace(e.prices, free_pairs(e.prices));
         std::vector<char> changed(in.size(), 1);
-        std::vector<double> out;
-        auto const support = [&](std::uint32_t to, auto product) {
-            out.resize(in[to].size());
-            product(out.data());
-            for (std::size_t j = 0; j < out.size(); ++j)
-                if (out[j] == mrf::forbidden && in[to][j] != mrf::forbidden) {
-                    in[to][j] = mrf::forbidden;
-                    changed[to] = 1;
-                }
-        };
         while (std::find(changed.begin(), changed.end(), 1) != changed.end()) {
             auto const now = std::exchange(changed, std::vector<char>(in.size(), 0));
-            for (auto const& e : edges) {
-                if (now[e.u.value]) support(e.v.value, [&](double* to) { e.potential.min_plus_over_rows(in[e.u.value].data(), to); });
-                if (now[e.v.value]) support(e.u.value, [&](double* to) { e.potential.min_plus_over_cols(in[e.v.value].data(), to); });
+            for (auto const& e : edges_) {
+                if (!now[e.from] && !now[e.to]) continue;
+                auto const &rows = columns_.layouts(e.prices.from), &cols = columns_.layouts(e.prices.to);
+                auto const* const free = e.prices.free_only ? &free_moves.at(e.prices) : nullptr;
+                auto const allowed = [&](std::size_t r, std::size_t c) {
+                    if (free && !(*free)[r][c]) return false;
+                    return e.prices.keeps_partial ? partial[rows[r]] == partial[cols[c]] : becomes(partial[rows[r]], partial[cols[c]]);
+                };
+                changed[e.to] |= support(in[e.from], in[e.to], rows, cols, partial, free != nullptr, allowed);
+                auto const back = [&](std::size_t c, std::size_t r) { return allowed(r, c); };
+                changed[e.from] |= support(in[e.to], in[e.from], cols, rows, partial, free != nullptr, back);
             }
         }
-        for (std::size_t i = 0; i < alive_.size(); ++i) {
-            alive_[i].clear();
-            for (std::size_t j = 0; j < start[i].size(); ++j)
-                if (in[i][j] != mrf::forbidden) alive_[i].push_back(start[i][j]);
+        for (std::size_t i = 0; i < alive_.size(); ++i)
+            std::erase_if(alive_[i], [&](mrf::label l) { return !in[i][l]; });
+    }
+    /// Four bits per axis: 0, or 1 + the kind of Partial.
+    static std::uint64_t partial_signature(layout const& l) {
+        std::uint64_t s = 0;
+        for (std::size_t a = 0; a < l.mesh_dims(); ++a)
+            if (auto const on = l.on(a); on.is_partial()) s |= static_cast<std::uint64_t>(1 + static_cast<int>(on.reduce)) << 4 * a;
+        return s;
+    }
+    /// True when every partial axis of `to` is one of `from`, of the same kind.
+    static bool becomes(std::uint64_t from, std::uint64_t to) {
+        for (; to != 0; to >>= 4, from >>= 4)
+            if ((to & 15) != 0 && (to & 15) != (from & 15)) return false;
+        return true;
+    }
+    /// Clears what no label that is in supports. Labels of one layout, or of one signature where moves cost, are asked about once.
+    template <class Allowed>
+    static bool support(std::vector<char> const& by, std::vector<char>& labels, std::vector<layout_id> const& of_by,
+                        std::vector<layout_id> const& of_labels, std::vector<std::uint64_t> const& partial, bool by_layout, Allowed allowed) {
+        auto const kind = [&](layout_id l) { return by_layout ? std::uint64_t{l} : partial[l]; };
+        std::map<std::uint64_t, std::size_t> sources;  // kind -> a label of it that is in
+        for (std::size_t j = 0; j < by.size(); ++j)
+            if (by[j]) sources.emplace(kind(of_by[j]), j);
+        std::map<std::uint64_t, bool> known;
+        bool any = false;
+        for (std::size_t k = 0; k < labels.size(); ++k) {
+            if (!labels[k]) continue;
+            auto const [at, fresh] = known.try_emplace(kind(of_labels[k]), false);
+            for (auto s = sources.begin(); fresh && !at->second && s != sources.end(); ++s) at->second = allowed(s->second, k);
+            if (at->second) continue;
+            labels[k] = 0;
+            any = true;
         }
+        return any;
+    }
+    /// [row][column] of a move that must cost nothing.
+    std::vector<std::vector<char>> free_pairs(edge_columns::key const& k) const {
+        auto const &rows = columns_.layouts(k.from), &cols = columns_.layouts(k.to);
+        auto const& lattice = p_.tables.lattice(k.tensor_class);
+        distance_graph const graph(lattice.state_count(), lattice.arcs(kinds_of(true, k.keeps_partial), 1.0));
+        std::vector<std::vector<char>> allowed;
+        std::vector<std::size_t> targets;
+        for (auto l : cols) targets.push_back(lattice.find(p_.layouts[l]));
+        std::map<layout_id, std::vector<char>> known;
+        for (auto l : rows) {
+            auto& row = known[l];
+            if (row.empty()) {
+                std::vector<double> d(lattice.state_count(), mrf::forbidden);
+                d[lattice.find(p_.layouts[l])] = 0;
+                graph.transform(d.data());
+                for (auto t : targets) row.push_back(d[t] != mrf::forbidden);
+            }
+            allowed.push_back(row);
+        }
+        return allowed;
     }
 };
 

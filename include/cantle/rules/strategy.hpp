@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace cantle {
@@ -28,7 +29,7 @@ public:
 
 private:
     std::vector<layout> layouts_;
-    std::map<layout, layout_id> ids_;
+    std::unordered_map<layout, layout_id, layout_hash> ids_;  // looked up, never walked
 };
 
 /// An inner collective and the mesh axis it runs on.
