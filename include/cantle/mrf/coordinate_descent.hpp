@@ -83,16 +83,19 @@ private:
 
     variable_id far_end(edge_id id, variable_id v) const { return g_->edge(id).u == v ? g_->edge(id).v : g_->edge(id).u; }
 
+    /// Adds what edge e costs for each label of its end v.
+    template <class Edge>
+    void add_costs(Edge const& e, variable_id v, std::span<label const> labels, double* to) const {
+        auto&& p = potential_of(*g_, e);
+        if (e.u == v) add_col(p, labels[e.v.value], to);
+        else add_row(p, labels[e.u.value], to);
+    }
     /// Costs of the labels of v given its neighbours' labels, edge `skip` left out.
     void costs_given_rest(variable_id v, std::span<label const> labels, edge_id skip, std::vector<double>& out) const {
         auto const own = g_->costs(v);
         std::copy(own.begin(), own.end(), out.begin());
         for (edge_id id : g_->incident(v)) {
-            if (id == skip) continue;
-            auto const& e = g_->edge(id);
-            auto&& p = potential_of(*g_, e);
-            if (e.u == v) add_col(p, labels[e.v.value], out.data());
-            else add_row(p, labels[e.u.value], out.data());
+            if (id != skip) add_costs(g_->edge(id), v, labels, out.data());
         }
     }
     /// The same apart: how many edges forbid a label, and the sum of the costs that are finite.
@@ -102,10 +105,11 @@ private:
         std::fill(clashes_.begin(), clashes_.end(), 0U);
         for (edge_id id : g_->incident(v)) {
             auto const& e = g_->edge(id);
-            for (label j = 0; j < own.size(); ++j) {
-                double const c = e.u == v ? g_->pair_cost(e, j, labels[e.v.value]) : g_->pair_cost(e, labels[e.u.value], j);
-                if (c == forbidden) ++clashes_[j];
-                else cost_[j] += c;
+            std::fill_n(through_.begin(), own.size(), 0.0);
+            add_costs(e, v, labels, through_.data());
+            for (std::size_t j = 0; j < own.size(); ++j) {
+                if (through_[j] == forbidden) ++clashes_[j];
+                else cost_[j] += through_[j];
             }
         }
     }

@@ -70,6 +70,9 @@ decltype(auto) read(Map const& map, Key const& key) {
     if constexpr (requires { get(map, key); }) return get(map, key);
     else return map[key];
 }
+/// edges(g), from where a member of that name would hide it.
+template <class G>
+auto all_edges(G const& g) { return edges(g); }
 }  // namespace detail
 
 /// Satisfied by a graph whose vertices(g), num_vertices(g), edges(g), source(e, g) and target(e, g) are those of Boost's concepts.
@@ -162,7 +165,7 @@ public:
             costs[i].assign(of_v.begin(), of_v.end());
         }
         std::vector<edge_type> edges_of_g;
-        auto const [begin, end] = edges(g);
+        auto const [begin, end] = detail::all_edges(g);
         for (auto e = begin; e != end; ++e)
             edges_of_g.push_back({at(detail::read(index, source(*e, g))), at(detail::read(index, target(*e, g))),
                                   P(detail::read(potential, *e))});
