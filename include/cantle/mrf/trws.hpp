@@ -33,6 +33,7 @@
 // [1] V. Kolmogorov, "Convergent tree-reweighted message passing for energy minimization", IEEE TPAMI 28 (2006) 1568-1583.
 #include <cantle/base/assert.hpp>
 #include <cantle/base/error.hpp>
+#include <cantle/base/task_order.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
 #include <cantle/mrf/pairwise_problem.hpp>
@@ -77,14 +78,12 @@ public:
         constant_ = unary_constant_;
         build_edges(g);
         share_.resize(at_[n_]);
-        hat_.resize(widest_);
-        split_.resize(widest_);
-        slack_.resize(widest_);
-        before_.resize(widest_);
-        conditioned_.resize(widest_);
+        threads(1);
         labels_.assign(n_, 0);
         rest_.resize(n_);
+        rest_back_.resize(n_);
         delta_.resize(edges_.size());
+        delta_back_.resize(edges_.size());
         crossing_.resize(edges_.size());
     }
     /// A graph with property maps (pairwise_problem.hpp).
@@ -92,6 +91,21 @@ public:
     basic_trws(G const& g, Unary const& unary, Potentials const& potential, Index const& index)
         : basic_trws(pairwise_problem(g, unary, potential, index)) {}
 
+    /// How many threads visit variables, 1 at first. Messages, bounds and labels do not depend on it. Worth it where products take tens of
+    /// microseconds.
+    void threads(std::size_t count) {
+        buffers_.assign(std::max<std::size_t>(count, 1), {});
+        for (auto& b : buffers_)
+            for (auto* x : {&b.hat, &b.split, &b.slack, &b.before, &b.conditioned}) x->resize(widest_);
+        if (buffers_.size() == 1 || forward_order_.size() == n_) return;
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> forth, back;
+        for (auto const& e : edges_) {
+            forth.emplace_back(e.lo, e.hi);
+            back.emplace_back(n_ - 1 - e.hi, n_ - 1 - e.lo);
+        }
+        forward_order_ = step_order::of(n_, forth);
+        backward_order_ = step_order::of(n_, back);
+    }
     /// Whether passes decode labellings (they do at first). Without, a pass asks potentials for products only.
     void decode(bool wanted) { decodes_ = wanted; }
 
@@ -165,8 +179,12 @@ private:
     std::vector<edge> edges_;                       // by (lo, hi)
     std::vector<std::uint32_t> place_;              // of a graph edge in edges_
     std::vector<std::uint32_t> above_at_, below_at_, below_;  // edges with lo == v: above_at_[v] ..; with hi == v: below_[below_at_[v] ..]
-    std::vector<double> hat_, split_, slack_, before_, conditioned_;
-    std::vector<double> rest_, delta_, crossing_;
+    struct buffer {  // of one thread
+        std::vector<double> hat, split, slack, before, conditioned;
+    };
+    std::vector<buffer> buffers_;
+    step_order forward_order_, backward_order_;
+    std::vector<double> rest_, rest_back_, delta_, delta_back_, crossing_, hats_;  // rest, delta: of the last pass in either direction
     std::vector<label> labels_;
     std::size_t widest_ = 0, work_ = 0;
     bool decodes_ = true;
@@ -292,66 +310,71 @@ private:
 
     template <bool Forward>
     bool pass(char* out, double best) {
-        double total = constant_;   // becomes the bound of this pass
-        double mixed = last_bound_;  // the sum of the fixing rule, less thetahat_t
-        for (std::uint32_t i = 0; i < n_; ++i) {
-            std::uint32_t const s = Forward ? i : n_ - 1 - i;
-            std::size_t const n = at_[s + 1] - at_[s];
-            std::uint32_t const ahead = Forward ? above_at_[s + 1] - above_at_[s] : below_at_[s + 1] - below_at_[s];
-            std::uint32_t const behind = Forward ? below_at_[s + 1] - below_at_[s] : above_at_[s + 1] - above_at_[s];
-            gather<Forward>(s, hat_.data(), decodes_ ? conditioned_.data() : nullptr);
-            if (decodes_) labels_[s] = choose(conditioned_.data(), hat_.data(), n);
-            double low = hat_[0], high = hat_[0];
-            for (std::size_t j = 1; j < n; ++j) {
-                low = hat_[j] < low ? hat_[j] : low;
-                high = hat_[j] > high ? hat_[j] : high;
-            }
-            if (!(high <= exact_limit)) return false;
-            if (!Forward && out) {
-                if (!add(mixed, -rest_[s])) return false;
-                for (auto p = above_at_[s]; p < above_at_[s + 1]; ++p)
-                    if (!add(mixed, -crossing_[p])) return false;
-                for (std::size_t j = 0; j < n; ++j) out[at_[s] + j] |= static_cast<char>(mixed + hat_[j] >= best);
-            }
-            double* w = Forward ? share_.data() + at_[s] : split_.data();
-            double rest = low;
-            if (ahead > 0) {
-                // floor by adding and taking away 1.5 * 2^52; 0.4995 rather than 0.5 keeps exact multiples from rounding to even. Any whole
-                // number is right here, see the invariant.
-                double const gamma = 1.0 / std::max(ahead, behind), magic = 6755399441055744.0, sections = ahead;
-                rest = detail::inf;
-                for (std::size_t j = 0; j < n; ++j) {
-                    w[j] = (((hat_[j] - low) * gamma - 0.4995) + magic) - magic;
-                    double const left = hat_[j] - sections * w[j];
-                    rest = left < rest ? left : rest;
-                }
-                for (std::uint32_t a = 0; a < ahead; ++a) {
-                    std::uint32_t const p = Forward ? above_at_[s] + a : below_[below_at_[s] + a];
-                    if (!send<Forward>(p, s, w, out != nullptr, total, mixed)) return false;
-                }
-            }
-            if (!add(total, rest)) return false;
-            if (Forward) rest_[s] = rest;
-            else if (!add(mixed, rest)) return false;
+        if (out) hats_.resize(at_[n_]);
+        bool good = true;
+        if (buffers_.size() == 1) {
+            for (std::uint32_t i = 0; i < n_ && good; ++i) good = visit<Forward>(Forward ? i : n_ - 1 - i, buffers_[0], out != nullptr);
+        } else {
+            std::vector<char> fails(buffers_.size(), 0);
+            run_in_order(Forward ? forward_order_ : backward_order_, buffers_.size(), [&](std::size_t worker, std::uint32_t i) {
+                if (!visit<Forward>(Forward ? i : n_ - 1 - i, buffers_[worker], out != nullptr)) fails[worker] = 1;
+            });
+            for (char f : fails) good = good && !f;
         }
-        last_bound_ = total;
-        bound_ = std::max(bound_, total);
+        return good && add_up<Forward>(out, best);
+    }
+
+    /// What a pass does at s: thetahat_s, the label decoded, w_s and the messages to all that come later in the pass. It reads and writes
+    /// what belongs to s and its edges only, so variables without an edge between them can be visited at the same time.
+    template <bool Forward>
+    bool visit(std::uint32_t s, buffer& b, bool fixing) {
+        std::size_t const n = at_[s + 1] - at_[s];
+        std::uint32_t const ahead = Forward ? above_at_[s + 1] - above_at_[s] : below_at_[s + 1] - below_at_[s];
+        std::uint32_t const behind = Forward ? below_at_[s + 1] - below_at_[s] : above_at_[s + 1] - above_at_[s];
+        double* const hat = b.hat.data();
+        gather<Forward>(s, hat, decodes_ ? b.conditioned.data() : nullptr);
+        if (decodes_) labels_[s] = choose(b.conditioned.data(), hat, n);
+        double low = hat[0], high = hat[0];
+        for (std::size_t j = 1; j < n; ++j) {
+            low = hat[j] < low ? hat[j] : low;
+            high = hat[j] > high ? hat[j] : high;
+        }
+        if (!(high <= exact_limit)) return false;
+        if (fixing) std::copy_n(hat, n, hats_.data() + at_[s]);
+        double* w = Forward ? share_.data() + at_[s] : b.split.data();
+        double rest = low;
+        if (ahead > 0) {
+            // floor by adding and taking away 1.5 * 2^52; 0.4995 rather than 0.5 keeps exact multiples from rounding to even. Any whole
+            // number is right here, see the invariant.
+            double const gamma = 1.0 / std::max(ahead, behind), magic = 6755399441055744.0, sections = ahead;
+            rest = detail::inf;
+            for (std::size_t j = 0; j < n; ++j) {
+                w[j] = (((hat[j] - low) * gamma - 0.4995) + magic) - magic;
+                double const left = hat[j] - sections * w[j];
+                rest = left < rest ? left : rest;
+            }
+            for (std::uint32_t a = 0; a < ahead; ++a) {
+                std::uint32_t const p = Forward ? above_at_[s] + a : below_[below_at_[s] + a];
+                if (!send<Forward>(p, s, w, b, fixing)) return false;
+            }
+        }
+        (Forward ? rest_ : rest_back_)[s] = rest;
         return true;
     }
 
-    /// Updates the message of edge p from s with share w; adds delta_st to `total`.
+    /// Updates the message of edge p from s with share w, and notes its delta_st.
     template <bool Forward>
-    bool send(std::uint32_t p, std::uint32_t s, double const* w, bool fixing, double& total, double& mixed) {
+    bool send(std::uint32_t p, std::uint32_t s, double const* w, buffer& b, bool fixing) {
         auto const& e = edges_[p];
         std::size_t const n = at_[s + 1] - at_[s];
         std::uint32_t const t = Forward ? e.hi : e.lo;
         std::size_t const m = at_[t + 1] - at_[t];
         double const* received = messages_.data() + (Forward ? e.down : e.up);
         double* sent = messages_.data() + (Forward ? e.up : e.down);
-        for (std::size_t j = 0; j < n; ++j) slack_[j] = w[j] - received[j];
-        if (fixing) std::copy_n(sent, m, before_.data());
-        if (Forward == e.lo_is_row) min_plus_over_rows(e.potential, slack_.data(), sent);
-        else min_plus_over_cols(e.potential, slack_.data(), sent);
+        for (std::size_t j = 0; j < n; ++j) b.slack[j] = w[j] - received[j];
+        if (fixing) std::copy_n(sent, m, b.before.data());
+        if (Forward == e.lo_is_row) min_plus_over_rows(e.potential, b.slack.data(), sent);
+        else min_plus_over_cols(e.potential, b.slack.data(), sent);
         double low = sent[0], high = sent[0];
         for (std::size_t k = 1; k < m; ++k) {
             low = sent[k] < low ? sent[k] : low;
@@ -359,17 +382,41 @@ private:
         }
         if (!(high - low <= exact_limit)) return false;
         for (std::size_t k = 0; k < m; ++k) sent[k] -= low;
-        double const delta = low - e.lowest;
-        if (!add(total, delta)) return false;
-        if (Forward) {
-            delta_[p] = delta;
-        } else if (fixing) {
+        (Forward ? delta_ : delta_back_)[p] = low - e.lowest;
+        if (!Forward && fixing) {
             double const* earlier = share_.data() + at_[t];
             double cross = detail::inf;
-            for (std::size_t k = 0; k < m; ++k) cross = std::min(cross, earlier[k] + (sent[k] - before_[k]));
+            for (std::size_t k = 0; k < m; ++k) cross = std::min(cross, earlier[k] + (sent[k] - b.before[k]));
             crossing_[p] = cross;
-            if (!add(mixed, delta) || !add(mixed, -delta_[p]) || !add(mixed, cross)) return false;
         }
+        return true;
+    }
+
+    /// The bound of the pass, and the flags of labels that the fixing rule takes out, in the order of the pass.
+    template <bool Forward>
+    bool add_up(char* out, double best) {
+        double total = constant_;
+        double mixed = last_bound_;  // the sum of the fixing rule, less thetahat_t
+        for (std::uint32_t i = 0; i < n_; ++i) {
+            std::uint32_t const s = Forward ? i : n_ - 1 - i;
+            if (out) {
+                if (!add(mixed, -rest_[s])) return false;
+                for (auto p = above_at_[s]; p < above_at_[s + 1]; ++p)
+                    if (!add(mixed, -crossing_[p])) return false;
+                for (std::size_t j = at_[s]; j < at_[s + 1]; ++j) out[j] |= static_cast<char>(mixed + hats_[j] >= best);
+            }
+            std::uint32_t const first = Forward ? above_at_[s] : below_at_[s], last = Forward ? above_at_[s + 1] : below_at_[s + 1];
+            for (auto k = first; k < last; ++k) {
+                auto const p = Forward ? k : below_[k];
+                double const delta = (Forward ? delta_ : delta_back_)[p];
+                if (!add(total, delta)) return false;
+                if (out && (!add(mixed, delta) || !add(mixed, -delta_[p]) || !add(mixed, crossing_[p]))) return false;
+            }
+            double const rest = (Forward ? rest_ : rest_back_)[s];
+            if (!add(total, rest) || (out && !add(mixed, rest))) return false;
+        }
+        last_bound_ = total;
+        bound_ = std::max(bound_, total);
         return true;
     }
 };

@@ -34,6 +34,7 @@ struct screening_options {
     double table_entries = 16777216.0;  ///< of all tables between the labels left at which the screen ends, 2^24: 128 MiB
     std::size_t max_sweeps = 400;
     std::size_t active_labels = 24;     ///< of a group in a small problem
+    std::size_t threads = 1;            ///< of the sweeps; the result does not depend on it
     mrf::solve_options solver;
 };
 
@@ -156,6 +157,7 @@ private:
         auto const& alive = lattice.alive();
         mrf::basic_trws<lattice_potential> messages(lattice.whole(unit));
         messages.decode(false);
+        messages.threads(options_.threads);
         std::vector<char> out(messages.label_total(), 0);
         std::size_t next_try = 2;
         auto const left = [&] {
