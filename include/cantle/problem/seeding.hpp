@@ -16,12 +16,14 @@
 
 namespace cantle {
 
-/// What the optimum of each axis alone says about every port of every group.
+/// What the optima of a few axes alone say about every port of every group.
 struct axis_seeds {
-    /// [axis][group of the whole problem][port]: the placement on that axis. Axes of one rank and axes without a plan have no entry.
-    std::vector<std::vector<std::vector<placement>>> at;
-    double seconds = 0;
+    /// [axis][seed][group of the whole problem][port]: the placement on that axis.
+    std::vector<std::vector<std::vector<std::vector<placement>>>> at;
 };
+
+/// Which axes are solved together: every axis alone, as published, or every two of them too.
+enum class seed_axes_of : std::uint8_t { single, pairs };
 
 namespace detail {
 
@@ -29,45 +31,55 @@ inline std::size_t port_count(planning_problem const& p, decision_group const& g
     return g.of_strategies ? p.classes.classes[g.op_class].strategies.ports() : 1;
 }
 
-/// All axes but one have one rank: the texts of the boundary still mean something, and prices are those of the axis where it lies.
-inline device_mesh only_axis(device_mesh const& mesh, std::size_t axis) {
+/// All axes outside `mask` have one rank: the texts of the boundary still mean something, and prices are those of the axes where they lie.
+inline device_mesh only_axes(device_mesh const& mesh, std::uint32_t mask) {
     auto axes = mesh.axes();
     for (std::size_t a = 0; a < axes.size(); ++a)
-        if (a != axis) axes[a].size = 1;
+        if (!(mask >> a & 1)) axes[a].size = 1;
     return device_mesh(std::move(axes));
 }
 
 }  // namespace detail
 
-/// Solves every axis of p's mesh alone. `p` was formed of g with rules and cost. Deterministic.
+/// Solves single axes, or all pairs of axes too, of p's mesh alone. `p` was formed of g with rules and cost. Deterministic.
 template <RuleSet Rules, CostModel Cost>
 axis_seeds seed_axes(planning_problem const& p, training_graph const& g, Rules const& rules, Cost const& cost,
-                     mrf::solve_options const& options = {}, control const& limits = {}) {
+                     seed_axes_of which = seed_axes_of::single, mrf::solve_options const& options = {}, control const& limits = {}) {
     axis_seeds seeds;
     seeds.at.resize(p.mesh.dims());
+    std::vector<std::uint32_t> masks;
     for (std::size_t a = 0; a < p.mesh.dims(); ++a) {
         if (p.mesh.size(a) == 1) continue;
-        auto const alone = build_problem(g, detail::only_axis(p.mesh, a), rules, cost, p.options);
+        masks.push_back(1u << a);
+        for (std::size_t b = 0; b < a && which == seed_axes_of::pairs; ++b)
+            if (p.mesh.size(b) > 1) masks.push_back(1u << a | 1u << b);
+    }
+    for (auto mask : masks) {
+        auto const alone = build_problem(g, detail::only_axes(p.mesh, mask), rules, cost, p.options);
         auto const solved = mrf::solve(alone.factors, options, limits);
         if (solved.labels.empty()) continue;
-        for (auto const& group : p.grouping.groups) {
-            auto const v = group.members.front();
-            std::vector<placement> on_ports;
-            for (std::uint32_t port = 0; port < detail::port_count(p, group); ++port) {
-                auto const l = alone.layout_at(v, port, solved.labels[alone.grouping.group_of[v]]);
-                on_ports.push_back(alone.layouts[l].on(a));
+        for (std::size_t a = 0; a < p.mesh.dims(); ++a) {
+            if (!(mask >> a & 1)) continue;
+            seeds.at[a].emplace_back();
+            for (auto const& group : p.grouping.groups) {
+                auto const v = group.members.front();
+                std::vector<placement> on_ports;
+                for (std::uint32_t port = 0; port < detail::port_count(p, group); ++port) {
+                    auto const l = alone.layout_at(v, port, solved.labels[alone.grouping.group_of[v]]);
+                    on_ports.push_back(alone.layouts[l].on(a));
+                }
+                seeds.at[a].back().push_back(std::move(on_ports));
             }
-            seeds.at[a].push_back(std::move(on_ports));
         }
     }
     return seeds;
 }
 
-/// The labels of every group that differ from the seed on at most `radius` axes; of a group without one, those that differ on the fewest.
+/// The labels of every group that are as no seed says on at most `radius` axes; of a group without one, those where that is so on the
+/// fewest. Axes without a seed count for nothing.
 inline label_subset seed_ball(planning_problem const& p, axis_seeds const& seeds, std::size_t radius) {
     std::size_t const axes = p.mesh.dims();
-    // [axis * layouts + layout]: the placement, looked up once per layout
-    std::vector<placement> on(axes * p.layouts.size());
+    std::vector<placement> on(axes * p.layouts.size());  // [axis, layout]
     for (layout_id l = 0; l < p.layouts.size(); ++l)
         for (std::size_t a = 0; a < axes; ++a) on[a * p.layouts.size() + l] = p.layouts[l].on(a);
     label_subset kept(p.grouping.groups.size());
@@ -79,11 +91,12 @@ inline label_subset seed_ball(planning_problem const& p, axis_seeds const& seeds
         std::size_t least = axes;
         for (mrf::label l = 0; l < distance.size(); ++l) {
             for (std::size_t a = 0; a < axes; ++a) {
-                if (seeds.at[a].empty()) continue;
-                bool same = true;
-                for (std::uint32_t port = 0; same && port < ports; ++port)
-                    same = on[a * p.layouts.size() + p.layout_at(group.members.front(), port, l)] == seeds.at[a][i][port];
-                distance[l] += !same;
+                auto const says = [&](auto const& seed) {
+                    for (std::uint32_t port = 0; port < ports; ++port)
+                        if (on[a * p.layouts.size() + p.layout_at(group.members.front(), port, l)] != seed[i][port]) return false;
+                    return true;
+                };
+                distance[l] += !seeds.at[a].empty() && std::none_of(seeds.at[a].begin(), seeds.at[a].end(), says);
             }
             least = std::min(least, distance[l]);
         }
