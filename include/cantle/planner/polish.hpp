@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Problem: copies of a layer that share one decision make the problem small, and cost what the first and the last layer could save by
+// lying otherwise: measured 0.001 % of LLaMA 3 8B, 0.26 % with two layers. And a bound of that problem is none of plans beside it (E4).
+// Idea: lift the clustered labelling to the problem in which every vertex decides for itself and solve that one as well, to its own bound.
+// The better labelling is the plan: never worse than the clustered one, and objective and bound are of one problem.
+// Measured: descent and block search from the lifted labelling find nothing (whole layers must change at once), so the full search it is;
+// knowing the energy of the lifted labelling beforehand saves it one sweep in 27, so it starts afresh.
+// Complexity: as solving without clustering, 10 to 20 times the clustered solve for 32 layers; beyond polish_limits it is left out.
+#include <cantle/base/control.hpp>
+#include <cantle/mrf/coordinate_descent.hpp>
+#include <cantle/mrf/solve.hpp>
+#include <cantle/problem/lift.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace cantle {
+
+/// What polishing did, and the clustered result that it started from.
+struct polish_statistics {
+    bool ran = false;
+    std::string left_out;                          ///< why it did not run; empty where it ran or was not asked for
+    double clustered_objective = 0, clustered_bound = 0;  ///< microseconds
+    solve_status clustered_status = solve_status::optimal;
+    std::size_t groups = 0, group_edges = 0;       ///< of the unclustered problem
+    mrf::solve_stats solver;
+};
+
+namespace detail {
+
+/// A problem with the best that is known of it.
+struct solved_problem {
+    planning_problem problem;
+    mrf::solve_result solved;
+};
+
+/// Why a clustered result is not polished; empty: it is.
+inline std::string why_not_polished(solved_problem const& s, double most_entries) {
+    if (s.problem.grouping.copies == 0) return "no vertex shares a decision";
+    if (s.solved.status == solve_status::stopped) return "the clock ended the search before";
+    double const entries = unclustered_entries(s.problem);
+    if (entries <= most_entries) return {};
+    char text[120];
+    std::snprintf(text, sizeof text, "the unclustered problem has %.2g table entries, the limit is %.2g", entries, most_entries);
+    return text;
+}
+
+/// Takes `labels` where they are better than what solving found.
+inline void offer(mrf::solve_result& r, mrf::factor_graph const& g, std::vector<mrf::label> labels, double relative_gap) {
+    double const e = mrf::energy(g, labels);
+    if (!(e < r.energy)) return;
+    r.energy = e;
+    r.labels = std::move(labels);
+    r.lower_bound = std::min(r.lower_bound, e);
+    if (r.status != solve_status::stopped && r.relative_gap() <= relative_gap) r.status = solve_status::within_gap;
+}
+
+/// Replaces a clustered problem and its result by the unclustered one and its result. `build()` makes the unclustered problem.
+template <class Build>
+polish_statistics polish(solved_problem& s, Build build, mrf::solve_options const& options, double most_entries, control const& limits) {
+    polish_statistics stats;
+    stats.left_out = why_not_polished(s, most_entries);
+    if (!stats.left_out.empty()) return stats;
+    stats.ran = true;
+    stats.clustered_objective = s.solved.energy;
+    stats.clustered_bound = s.solved.lower_bound;
+    stats.clustered_status = s.solved.status;
+    auto const decisions = decisions_of(s.problem, s.solved.labels);
+    s.problem = build();
+    auto const& factors = s.problem.factors;
+    stats.groups = factors.variable_count();
+    stats.group_edges = factors.edge_count();
+    s.solved = mrf::solve(factors, options, limits);
+    stats.solver = s.solved.stats;
+    if (s.solved.status == solve_status::optimal) return stats;
+    if (auto lifted = labels_of(s.problem, decisions)) {
+        mrf::coordinate_descent(factors).run(*lifted);
+        offer(s.solved, factors, std::move(*lifted), options.relative_gap);
+    }
+    return stats;
+}
+
+}  // namespace detail
+}  // namespace cantle
