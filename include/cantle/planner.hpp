@@ -7,70 +7,22 @@
 //     cantle::standard_cost_model const cost(mesh, cantle::find_cluster("h100"));
 //     auto const plan = cantle::plan(graph, mesh, cantle::standard_rules(), cost);
 #include <cantle/base/control.hpp>
-#include <cantle/base/stage_clock.hpp>
 #include <cantle/graph/graph_hash.hpp>
 #include <cantle/graph/properties.hpp>
 #include <cantle/graph/validate.hpp>
-#include <cantle/mrf/solve.hpp>
 #include <cantle/plan/plan.hpp>
-#include <cantle/problem/build_problem.hpp>
+#include <cantle/planner/extract_plan.hpp>
+#include <cantle/planner/plan_options.hpp>
+#include <cantle/planner/polish.hpp>
+#include <cantle/planner/solve_or_explain.hpp>
 #include <cantle/rules/fallback.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <concepts>
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace cantle {
 
-struct plan_options {
-    cantle::boundary boundary;         ///< what is demanded of inputs, outputs and parameters
-    bool clustering = true;            ///< copies of a layer share one decision; the bound then is of that problem (case E4)
-    double tie_break = 1.0;            ///< microseconds per flow edge whose layouts differ
-    double relative_gap = 0.0;         ///< stop when (objective - bound) / objective is at most this; 0: go on to the optimum
-    std::size_t max_sweeps = 2000;     ///< of TRW-S
-    bool uneven = false;               ///< shards may be nested ceil chunks where an axis does not divide a dim (docs/uneven.md)
-    rule_fallback fallback = rule_fallback::none;  ///< of ops that no rule covers: an error, or whole on every rank
-};
-
-/// What a run did, beside the plan: for reports and benches.
-struct planning_statistics {
-    stage_clock clock;                 ///< rules (with computation prices), costs (redistribution), build, solve, extract
-    std::size_t vertices = 0, op_classes = 0, strategies = 0, tensor_classes = 0, lattice_states = 0;
-    std::size_t relays = 0, copies = 0, groups = 0, group_edges = 0, labels = 0;
-    mrf::solve_stats solver;
-};
-
 namespace detail {
-
-inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_options const& o) {
-    auto const& b = o.boundary;
-    std::vector<std::string> list{inputs_text(b, mesh), outputs_text(b), "loss: Replicate", parameters_text(b), pairing_text};
-    for (auto const& p : b.pins) list.push_back("pin: " + pin_text(p));
-    if (o.uneven) list.push_back("shards: uneven ones allowed");
-    return list;
-}
-
-inline digest options_hash(plan_options const& o, std::vector<std::string> const& constraints) {
-    stable_hasher h;
-    h.add("cantle-options-1").add(o.clustering).add(o.tie_break).add(o.relative_gap).add(o.max_sweeps).add(constraints);
-    if (o.uneven || o.fallback != rule_fallback::none) h.add(o.uneven).add(o.fallback);
-    return h.finish();
-}
-
-/// Throws bad_option naming the option.
-inline void check_options(plan_options const& o) {
-    auto const check = [](double value, char const* name) {
-        if (!std::isfinite(value) || value < 0)
-            throw error(error_code::bad_option, "plan option " + std::string(name), "it is " + std::to_string(value),
-                        "give a finite number of at least 0");
-    };
-    check(o.tie_break, "tie_break");
-    check(o.relative_gap, "relative_gap");
-}
 
 /// A cost model that says for which mesh it was made must have been made for this one; names of axes do not matter.
 template <class Cost>
@@ -85,6 +37,15 @@ void check_mesh_of(Cost const& cost, device_mesh const& mesh) {
     }
 }
 
+/// The problem that objective and bound belong to, in words.
+inline std::string bounded_problem_text(planning_problem const& p, polish_statistics const& polished) {
+    std::string const why = polished.left_out.empty() ? "" : "; not polished: " + polished.left_out;
+    if (p.grouping.copies > 0)
+        return "clustered: " + std::to_string(p.grouping.copies) + " of " + std::to_string(p.classes.class_of.size()) +
+               " vertices share the decision of their first copy" + why;
+    return std::string("unclustered: every vertex decides for itself") + (polished.ran ? ", polished from a clustered plan" : why);
+}
+
 template <RuleSet Rules, CostModel Cost>
 sharding_plan plan_training_graph(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                   plan_options const& options, control const& limits, planning_statistics& stats) {
@@ -94,21 +55,24 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     if (g.size() == 0) throw error(error_code::bad_graph, "graph", "it has no nodes", "give a graph with inputs, ops and outputs");
     validate(g);
     rules_with_fallback<Rules> const used(rules, options.fallback);
-    auto const problem =
-        build_problem(g, mesh, used, cost, {options.boundary, options.clustering, options.tie_break, options.uneven}, &stats.clock);
-    stats.clock.enter("solve");
-    auto const solved = mrf::solve(problem.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
-    if (solved.labels.empty())
-        throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice of strategies satisfies all of them",
-                    "loosen a pin or the boundary");
+    problem_options const asked{options.boundary, options.clustering, options.tie_break, options.uneven};
+    auto const solve = [&](planning_problem const& p) {
+        return mrf::solve(p.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
+    };
+    auto best = solve_or_explain(g, mesh, used, cost, asked, solve, stats);
+    if (options.polish && options.clustering) {
+        stats.clock.enter("polish");
+        auto free = asked;
+        free.clustering = false;
+        auto const build = [&] { return build_problem(g, mesh, used, cost, free); };
+        stats.polish = polish(best, build, solve, options.relative_gap, options.max_polish_entries);
+    }
     stats.clock.enter("extract");
-    auto result = plan_extractor<Cost>(problem, g, solved.labels, cost).run();
-    result.objective = solved.energy;
-    result.bound = solved.lower_bound;
-    result.status = solved.status;
-    result.bounded_problem = problem.grouping.copies > 0 ? "clustered: " + std::to_string(problem.grouping.copies) + " of " +
-                                                               std::to_string(g.size()) + " vertices share the decision of their first copy"
-                                                         : "unclustered: every vertex decides for itself";
+    auto result = plan_extractor<Cost>(best.problem, g, best.solved.labels, cost).run();
+    result.objective = best.solved.energy;
+    result.bound = best.solved.lower_bound;
+    result.status = best.solved.status;
+    result.bounded_problem = bounded_problem_text(best.problem, stats.polish);
     result.constraints = constraint_texts(mesh, options);
     if (options.fallback == rule_fallback::replicate)
         for (auto const& u : uncovered_ops(g, rules)) {
@@ -121,18 +85,6 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     cost.feed(cost_hash);
     result.made_from = {structural_hash(g), rules_hash.finish(), cost_hash.finish(), options_hash(options, result.constraints)};
     stats.clock.leave();
-
-    stats.vertices = g.size();
-    stats.op_classes = problem.classes.classes.size();
-    for (auto const& c : problem.classes.classes) stats.strategies += c.strategies.size();
-    stats.tensor_classes = problem.tables.class_count();
-    for (tensor_class_id c = 0; c < problem.tables.class_count(); ++c) stats.lattice_states += problem.tables.lattice(c).state_count();
-    stats.relays = problem.relays.values.size();
-    stats.copies = problem.grouping.copies;
-    stats.groups = problem.grouping.groups.size();
-    stats.group_edges = problem.factors.edge_count();
-    for (auto const& group : problem.grouping.groups) stats.labels += group.label_count();
-    stats.solver = solved.stats;
     return result;
 }
 

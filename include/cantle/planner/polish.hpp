@@ -7,15 +7,16 @@
 // Measured: descent and block search from the lifted labelling find nothing (whole layers must change at once), so the full search it is;
 // knowing the energy of the lifted labelling beforehand saves it one sweep in 27, so it starts afresh.
 // Complexity: as solving without clustering, 10 to 20 times the clustered solve for 32 layers; beyond polish_limits it is left out.
-#include <cantle/base/control.hpp>
-#include <cantle/mrf/coordinate_descent.hpp>
+#include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/solve.hpp>
 #include <cantle/problem/lift.hpp>
 
-#include <cmath>
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace cantle {
 
@@ -55,12 +56,15 @@ inline void offer(mrf::solve_result& r, mrf::factor_graph const& g, std::vector<
     r.energy = e;
     r.labels = std::move(labels);
     r.lower_bound = std::min(r.lower_bound, e);
-    if (r.status != solve_status::stopped && r.relative_gap() <= relative_gap) r.status = solve_status::within_gap;
+    // An optimum is beaten by less than its grid hides, if at all.
+    if (r.status != solve_status::optimal && r.status != solve_status::stopped && r.relative_gap() <= relative_gap)
+        r.status = solve_status::within_gap;
 }
 
-/// Replaces a clustered problem and its result by the unclustered one and its result. `build()` makes the unclustered problem.
-template <class Build>
-polish_statistics polish(solved_problem& s, Build build, mrf::solve_options const& options, double most_entries, control const& limits) {
+/// Replaces a clustered problem and its result by the unclustered one and its result. `build()` makes the unclustered problem, `solve(p)`
+/// solves one.
+template <class Build, class Solve>
+polish_statistics polish(solved_problem& s, Build build, Solve solve, double relative_gap, double most_entries) {
     polish_statistics stats;
     stats.left_out = why_not_polished(s, most_entries);
     if (!stats.left_out.empty()) return stats;
@@ -70,16 +74,11 @@ polish_statistics polish(solved_problem& s, Build build, mrf::solve_options cons
     stats.clustered_status = s.solved.status;
     auto const decisions = decisions_of(s.problem, s.solved.labels);
     s.problem = build();
-    auto const& factors = s.problem.factors;
-    stats.groups = factors.variable_count();
-    stats.group_edges = factors.edge_count();
-    s.solved = mrf::solve(factors, options, limits);
+    stats.groups = s.problem.factors.variable_count();
+    stats.group_edges = s.problem.factors.edge_count();
+    s.solved = solve(std::as_const(s.problem));
     stats.solver = s.solved.stats;
-    if (s.solved.status == solve_status::optimal) return stats;
-    if (auto lifted = labels_of(s.problem, decisions)) {
-        mrf::coordinate_descent(factors).run(*lifted);
-        offer(s.solved, factors, std::move(*lifted), options.relative_gap);
-    }
+    if (auto lifted = labels_of(s.problem, decisions)) offer(s.solved, s.problem.factors, std::move(*lifted), relative_gap);
     return stats;
 }
 
