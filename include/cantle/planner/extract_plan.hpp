@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// A solved problem as a plan: labels become layouts, edges whose ends differ become moves along the cheapest paths of the lattice, and every
-// microsecond of the objective goes to its part.
+// A solved problem as a plan: labels become layouts, edges whose ends differ become moves along the cheapest paths of the lattice, and
+// every microsecond of the objective goes to its part.
 #include <cantle/plan/plan.hpp>
 #include <cantle/problem/build_problem.hpp>
 

@@ -35,7 +35,7 @@ solved_problem solve_or_explain(training_graph const& g, device_mesh const& mesh
         if (solved.labels.empty())
             throw error(error_code::unsatisfiable_constraint, "the constraints together",
                         solved.status == solve_status::infeasible ? "no choice of strategies satisfies all of them"
-                                                                  : "within the limits no choice of strategies was found that satisfies all",
+                                                                  : "within the limits no choice of strategies was found",
                         "loosen a pin or the boundary");
         count(problem, stats);
         stats.solver = solved.stats;

@@ -11,18 +11,20 @@
 
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace cantle {
 
-/// Demands that cannot hold together and can without any one of them, and the tensors where they meet (in the graph's order).
+/// Demands that cannot hold together under these rules of the planner's own; without any one demand or rule they can.
 struct demand_conflict {
-    std::vector<std::string> demands;
-    std::vector<std::string> tensors;
-    bool of_one_pin = false;        ///< a single pin and nothing else
-    bool with_clustering = false;   ///< deciding per copy would help
+    std::vector<std::string> demands;  ///< as given: "pin y=S0,R", "parameters: fully_sharded (default)"
+    std::vector<std::string> rules;    ///< in words, e.g. that gradients lie as their parameter
+    std::vector<std::string> tensors;  ///< where they meet, in the graph's order
+    bool of_one_pin = false;           ///< a single pin and no rule
+    bool by_clustering = false;        ///< deciding per copy would help
 };
 
 namespace detail {
@@ -47,7 +49,6 @@ public:
             if (!found) return std::nullopt;
             demands = std::move(*found);
         }
-        std::vector<std::string> own;
         demand_conflict c;
         auto const leave_out = [&](bool own_rules::*rule, bool matters, char const* text) {
             if (!matters) return;
@@ -55,8 +56,8 @@ public:
             auto without = build();
             if (without && without->satisfiable(demands)) {
                 own_.*rule = true;
-                own.push_back(text);
-                c.with_clustering |= rule == &own_rules::clustering;
+                c.rules.push_back(text);
+                c.by_clustering |= rule == &own_rules::clustering;
             } else problem = std::move(without);
         };
         leave_out(&own_rules::clustering, own_.clustering && (!problem || problem->clustering_matters()),
@@ -68,8 +69,7 @@ public:
         leave_out(&own_rules::pairing, true, pairing_text);
         if (!problem) problem = build();
         for (auto i : demands) c.demands.push_back(text(i));
-        c.of_one_pin = own.empty() && demands.size() == 1 && demands[0] < options_.boundary.pins.size();
-        c.demands.insert(c.demands.end(), own.rbegin(), own.rend());
+        c.of_one_pin = c.rules.empty() && demands.size() == 1 && demands[0] < options_.boundary.pins.size();
         if (problem) c.tensors = problem->where(demands);
         else c.tensors = quoted_in(failed_at_);
         return c;
@@ -125,23 +125,27 @@ std::optional<demand_conflict> find_demand_conflict(training_graph const& g, dev
     return detail::demand_conflict_finder<Rules, Cost>(g, mesh, rules, cost, options).run();
 }
 
-/// The conflict as an error that names demands and tensors.
+/// The conflict as an error that names demands, rules and tensors.
 inline error conflict_error(demand_conflict const& c) {
-    std::string subject, at;
+    std::string subject, problem, remedy;
     for (auto const& d : c.demands) subject += (subject.empty() ? "" : "; ") + d;
+    if (c.demands.empty()) {
+        subject = "the rules of the ops";
+        problem = "no choice of strategies fits together, whatever is demanded";
+        remedy = "declare more rows for these ops";
+    } else if (c.demands.size() == 1) {
+        problem = "no choice of strategies satisfies it";
+        remedy = "loosen it";
+    } else {
+        problem = "no choice of strategies satisfies these " + std::to_string(c.demands.size()) + " together, without any one there is one";
+        remedy = "loosen one of them";
+    }
+    for (std::size_t i = 0; i < c.rules.size(); ++i) problem += (i ? ", and " : ", as ") + c.rules[i];
     constexpr std::size_t most = 6;
-    for (std::size_t i = 0; i < c.tensors.size() && i < most; ++i) at += (i ? ", '" : "'") + c.tensors[i] + "'";
-    if (c.tensors.size() > most) at += " and " + std::to_string(c.tensors.size() - most) + " more";
-    bool const one = c.demands.size() == 1;
-    return {error_code::unsatisfiable_constraint, subject.empty() ? "the rules of the ops" : subject,
-            (c.demands.empty() ? "no choice of strategies fits together, whatever is demanded"
-             : one             ? "no choice of strategies satisfies it"
-                               : "no choice of strategies satisfies these " + std::to_string(c.demands.size()) +
-                                     " together, without any one of them there is one") +
-                (at.empty() ? "" : "; they meet at " + at),
-            c.demands.empty()     ? "declare more rows for these ops, the all-Replicate row at least"
-            : c.with_clustering ? "loosen one of them, or let every copy decide for itself (no clustering)"
-                                : "loosen " + std::string(one ? "it" : "one of them")};
+    for (std::size_t i = 0; i < c.tensors.size() && i < most; ++i) problem += (i ? ", '" : "; they meet at '") + c.tensors[i] + "'";
+    if (c.tensors.size() > most) problem += " and " + std::to_string(c.tensors.size() - most) + " more";
+    if (c.by_clustering) remedy += ", or let every copy decide for itself (no clustering)";
+    return {error_code::unsatisfiable_constraint, subject, problem, remedy};
 }
 
 }  // namespace cantle
