@@ -143,3 +143,73 @@ TEST_CASE("one pin alone: what building says of it stays, and a layout that no n
     CHECK(says(f.subject(), "z=P"));
     CHECK_FALSE(says(f.subject(), "m=S0"));
 }
+
+TEST_CASE("random graphs under random pins: what is named conflicts, and does not without any one of it") {
+    std::size_t refused = 0, of_many = 0;
+    for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+        INFO("seed " << seed);
+        std::uint64_t state = seed;
+        auto const below = [&](std::size_t n) {
+            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+            return static_cast<std::size_t>(state >> 33) % n;
+        };
+        // Ops on what there is so far; the last value goes out, and one is the gradient of w, so lies as w does.
+        graph_builder b;
+        std::vector<value_ref> values{b.input("x", {8}), b.parameter("w", {8})};
+        std::vector<std::string> names{"w"};
+        for (int i = 0; i < 9; ++i) {
+            auto const pick = [&] { return values[below(values.size())]; };
+            auto const name = "layers." + std::to_string(i % 3) + ".v" + std::to_string(i);
+            b.in_module("layers." + std::to_string(i % 3));
+            switch (below(4)) {
+                case 0: values.push_back(small_op(b, "make", {pick()}, name)); break;
+                case 1: values.push_back(small_op(b, "keep", {pick()}, name)); break;
+                case 2: values.push_back(small_op(b, "add", {pick(), pick()}, name)); break;
+                default: values.push_back(small_op(b, "sum_or_max", {pick()}, name));
+            }
+            names.push_back(name);
+        }
+        b.in_module("");
+        b.output(values.back(), "out");
+        b.backward();
+        b.gradient(values[1], values[5]);
+        names.push_back("w.grad");
+        auto const g = b.build();
+        char const* const layouts[] = {"R", "S0", "P"};
+        std::vector<pin> pins;
+        for (auto const& name : names)
+            if (below(2) == 0) pins.push_back({name, layouts[below(name[0] == 'w' ? 2 : 3)]});
+        auto const options = free_with(pins);
+        problem_options const asked{options.boundary, true, 1.0, false};
+        auto const feasible = [&](std::vector<pin> const& some, bool clustering) {
+            auto o = free_with(some);
+            o.clustering = clustering;
+            try {
+                small_plan(g, o);
+                return true;
+            } catch (error const& e) {
+                REQUIRE(e.code() == error_code::unsatisfiable_constraint);
+                return false;
+            }
+        };
+        auto const conflict =
+            find_demand_conflict(g, device_mesh::parse("2"), cantle::test::small_rules(), cantle::test::small_prices{}, asked);
+        CHECK(conflict.has_value() == !feasible(pins, true));
+        if (!conflict) continue;
+        ++refused;
+        of_many += conflict->demands.size() > 1;
+        std::vector<pin> named;
+        for (auto const& p : pins)
+            for (auto const& d : conflict->demands)
+                if (d == "pin " + p.tensor + "=" + p.layout) named.push_back(p);
+        CHECK(named.size() == conflict->demands.size());
+        CHECK_FALSE(feasible(named, conflict->by_clustering));
+        for (std::size_t i = 0; i < named.size(); ++i) {
+            auto fewer = named;
+            fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+            CHECK(feasible(fewer, conflict->by_clustering));
+        }
+    }
+    CHECK(refused > 20);
+    CHECK(of_many > 10);
+}
