@@ -23,6 +23,7 @@ inline rule_registry small_rules() {
     rule_registry r;
     r.add("t::make", rows_rule({{{R}, {P}}, {{S0}, {S0}}}));
     r.add("t::add", rows_rule({{{P, P}, {P}}, {{S0, S0}, {S0}}}));
+    r.add("aten::_to_copy", rows_rule({{{S0}, {S0}}}));
     r.add("t::keep", rows_rule({{{P}, {P}}, {{S0}, {S0}}}));
     // One of two outputs is Partial: the first or the second.
     r.add("t::choose", rows_rule({{{R}, {P, R}}, {{R}, {R, P}}}));

@@ -14,9 +14,9 @@ using cantle::test::small_plan;
 
 namespace {
 
-error refusal(training_graph const& g, plan_options const& options) {
+error refusal(training_graph const& g, plan_options const& options, char const* mesh = "2") {
     try {
-        small_plan(g, options);
+        small_plan(g, options, nullptr, {}, mesh);
     } catch (error const& e) {
         CHECK(e.code() == error_code::unsatisfiable_constraint);
         CHECK(!e.remedy().empty());
@@ -127,6 +127,21 @@ TEST_CASE("what only copies of a layer cannot do names clustering, and works wit
     CHECK(says(e.remedy(), "no clustering"));
     o.clustering = false;
     check_feasible(g, o);
+}
+
+TEST_CASE("copies whose parameters are pinned apart stay apart while a conflict is looked for, and so do their casts") {
+    //  layers.0: w -> cast,  layers.1: w -> cast;  and beside them the conflict of a and s as above
+    graph_builder b;
+    auto const x = b.input("x", {8});
+    for (int i = 0; i < 2; ++i) {
+        auto const module = "layers." + std::to_string(i);
+        auto const w = b.in_module(module).parameter(module + ".w", {8});
+        b.output(b.cast(w, dtype::bfloat16), "out." + std::to_string(i));
+    }
+    b.in_module("");
+    b.output(small_op(b, "add", {small_op(b, "make", {x}, "a"), small_op(b, "make", {x}, "b")}, "s"), "out");
+    auto o = free_with({{"layers.0.w", "S0,R"}, {"layers.1.w", "R,S0"}, {"a", "R,R"}, {"s", "P,P"}});
+    CHECK(refusal(b.build(), o, "2x2").subject() == "pin a=R,R; pin s=P,P");
 }
 
 TEST_CASE("one pin alone: what building says of it stays, and a layout that no neighbour can serve is named with its place") {
