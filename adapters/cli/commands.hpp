@@ -20,6 +20,7 @@ struct plan_command {
     std::string replica_axes;             ///< names joined by commas
     std::vector<std::string> pins;        ///< NAME=LAYOUT
     bool clustering = true;
+    bool polish = false;                  ///< then every copy decides for itself
     std::optional<double> gap, tie_break; ///< absent: the default
     std::optional<std::int64_t> max_sweeps;
     std::vector<std::string> cost;        ///< KEY=VALUE

@@ -78,6 +78,7 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
     app.add_option("--pin", c.pins, "the tensor of that name lies so; * stands for any text; may be repeated")
         ->type_name("NAME=LAYOUT")->take_all()->expected(1)->delimiter('\0');
     app.add_flag("!--no-clustering", c.clustering, "let every copy of a layer decide for itself (default: copies share a decision)");
+    app.add_flag("--polish", c.polish, "then let every copy decide for itself, with a bound of that problem (slower)");
     app.add_option("--gap", c.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
     app.add_option("--max-sweeps", c.max_sweeps, "most sweeps of the solver (default: 2000)")
         ->type_name("N")

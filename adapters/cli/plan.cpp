@@ -126,6 +126,7 @@ std::vector<reported_option> options_of(plan_command const& c, plan_options cons
     list.push_back({"mesh axis names", c.names.empty() ? "a0, a1, ..." : c.names, c.names.empty()});
     if (!outputs_note.empty()) list.push_back({"outputs", outputs_note, true});
     list.push_back({"clustering", c.clustering ? "on" : "off", c.clustering});
+    list.push_back({"polish", o.polish ? "on" : "off", !c.polish});
     list.push_back({"tie-break", shortest(o.tie_break) + " us for every edge whose layouts differ", !c.tie_break});
     list.push_back({"gap to stop at", shortest(o.relative_gap) + (o.relative_gap == 0 ? ", go on to the optimum" : ""), !c.gap});
     list.push_back({"most sweeps", std::to_string(o.max_sweeps), !c.max_sweeps});
@@ -160,6 +161,9 @@ void run(plan_command const& c) {
     std::string outputs_note;
     options.boundary = boundary_of(c, mesh, graph, outputs_note);
     options.clustering = c.clustering;
+    if (c.polish && !c.clustering)
+        throw bad_option("--polish", "with --no-clustering every copy decides for itself from the start", "leave one of them out");
+    options.polish = c.polish;
     options.uneven = c.uneven;
     if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
     else if (c.fallback != "none")

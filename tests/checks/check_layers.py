@@ -3,7 +3,7 @@
 from source_tree import files, includes, main
 
 BELOW_PLANNER = "base mesh graph rules cost mrf problem plan"
-STUDY = BELOW_PLANNER + " program planner.hpp"
+STUDY = BELOW_PLANNER + " program planner planner.hpp"
 ROWS = {  # a folder may always include itself
     "base": "",
     "mesh": "base",
@@ -14,7 +14,8 @@ ROWS = {  # a folder may always include itself
     "problem": "base mesh graph rules cost mrf",
     "plan": "base mesh graph cost",
     "program": "base mesh graph rules cost plan",
-    "planner.hpp": BELOW_PLANNER,
+    "planner": BELOW_PLANNER,
+    "planner.hpp": BELOW_PLANNER + " planner",
     "study": STUDY,
     "report": STUDY + " study",
     "cantle.hpp": STUDY + " study report",

@@ -107,6 +107,14 @@ TEST_CASE("E4: a clustered plan carries the bound of the clustered problem, and 
     CHECK(clustered.gap() >= 0);
     CHECK(free.objective <= clustered.objective * (1 + 1e-9));
     CHECK(free.bound <= clustered.objective);
+    plan_options polish;
+    polish.polish = true;
+    auto const polished = plan_on(g, "4x8", polish);
+    CHECK(polished.bounded_problem.rfind("unclustered", 0) == 0);
+    CHECK(polished.gap() >= 0);
+    CHECK(polished.objective <= clustered.objective);
+    CHECK(polished.objective == doctest::Approx(free.objective).epsilon(1e-9));
+    CHECK(polished.bound <= free.objective);
 }
 
 TEST_CASE("x * x reads one tensor through two operands, and q, k, v share one gather through a relay") {
@@ -239,7 +247,7 @@ TEST_CASE("ops without a rule are reported all at once, before anything else") {
     }
 }
 
-TEST_CASE("a cost model that returns a negative or infinite price is refused") {
+TEST_CASE("a cost model that returns a price that is negative, infinite or no number is refused, naming the op") {
     struct bad {
         double price;
         double compute(op_query const&) const { return price; }
@@ -248,12 +256,13 @@ TEST_CASE("a cost model that returns a negative or infinite price is refused") {
     };
     auto const g = residual_mlp(1);
     auto const mesh = device_mesh::parse("2");
-    for (double price : {-1.0, std::nan(""), HUGE_VAL}) {
+    for (double price : {-1.0, std::nan(""), HUGE_VAL, -HUGE_VAL}) {
         try {
             plan(g, mesh, standard_rules(), bad{price});
             FAIL("no error");
         } catch (error const& e) {
             CHECK(e.code() == error_code::bad_cost);
+            CHECK(e.subject().rfind("op aten::", 0) == 0);
         }
     }
 }

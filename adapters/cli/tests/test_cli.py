@@ -322,6 +322,23 @@ class Results(CliTest):
     def test_a_graph_may_come_through_a_pipe(self):
         self.assertEqual(self.done("graph", "-", input=self.graph.read_text()), self.done("graph", self.graph))
 
+    def test_a_polished_plan_says_that_its_bound_is_of_the_unclustered_problem(self):
+        clustered, free, polished = (
+            json.loads(self.done("plan", self.graph, "--mesh", "4x8", "--json", "-o", "plan.json", *more))
+            for more in ([], ["--no-clustering"], ["--polish"]))
+        self.assertTrue(clustered["bounded_problem"].startswith("clustered: "))
+        self.assertTrue(polished["bounded_problem"].startswith("unclustered: "))
+        self.assertNotIn("polish", clustered)
+        self.assertEqual(polished["polish"]["clustered_objective"], clustered["objective"])
+        self.assertAlmostEqual(polished["objective"], free["objective"], places=6)
+        self.assertGreaterEqual(polished["gap"], 0)
+        self.assertIn("polish", polished["seconds"])
+        self.assertIn("unclustered: every vertex decides for itself, polished", self.done("show", "plan.json"))
+        text = self.done("plan", self.graph, "--mesh", "4x8", "--polish")
+        for part in ("polish: on", "clustered it was ", "polished: "):
+            self.assertIn(part, text)
+        self.refused_plan(701, ["--polish", "--no-clustering"], self.graph, "--mesh", "4x8", "--polish", "--no-clustering")
+
     def test_a_pinned_copy_lies_as_told_and_the_others_do_not(self):
         report = json.loads(self.done("plan", self.graph, "--mesh", "8", "--json", "--pin", "layers.1.w=R"))
         stored = sorted((p["forward"]["weight_stored"], p["copies"]) for p in report["projections"])

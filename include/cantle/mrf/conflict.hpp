@@ -2,9 +2,10 @@
 #pragma once
 // Problem: why has a graph no labelling? Find a set of edges that cannot be satisfied together and becomes satisfiable when any one of
 // them is left out: a minimal conflict.
-// Idea: QuickXplain [1] on the edges that forbid anything. A test is a solve of the graph with all costs 0, which reductions end quickly.
+// Idea: QuickXplain (base/quick_xplain.hpp) on the edges that forbid anything. A test is a solve of the graph with all costs 0, which
+// reductions end quickly.
 // Complexity: O(k log(n / k)) tests for a conflict of k of n edges. Deterministic: edges are tried in the graph's order.
-// [1] U. Junker, "QuickXplain: Preferred explanations and relaxations for over-constrained problems", AAAI 2004, 167-172.
+#include <cantle/base/quick_xplain.hpp>
 #include <cantle/mrf/solve.hpp>
 
 #include <algorithm>
@@ -31,10 +32,11 @@ public:
     }
     std::vector<edge_id> run() {
         std::vector<edge_id> result;
-        if (satisfiable(hard_)) return result;
-        auto found = explain({}, false, hard_);
-        std::sort(found.begin(), found.end());
-        for (auto e : found) result.push_back(edge_id(e));
+        auto const test = [this](std::vector<std::uint32_t> const& edges) { return satisfiable(edges); };
+        auto found = minimal_conflict_of(hard_, test);
+        if (!found) return result;
+        std::sort(found->begin(), found->end());
+        for (auto e : *found) result.push_back(edge_id(e));
         return result;
     }
 
@@ -65,21 +67,6 @@ private:
             part.add_edge(u, v, at->second, e.use);
         }
         return solve(part).status != solve_status::infeasible;
-    }
-    /// A minimal part of `open` that conflicts with `fixed`; `grown`: `fixed` has grown since it was last tested.
-    std::vector<std::uint32_t> explain(std::vector<std::uint32_t> const& fixed, bool grown, std::vector<std::uint32_t> const& open) const {
-        if (grown && !satisfiable(fixed)) return {};
-        if (open.size() == 1) return open;
-        auto const half = open.begin() + static_cast<std::ptrdiff_t>(open.size() / 2);
-        std::vector<std::uint32_t> const first(open.begin(), half), second(half, open.end());
-        auto const late = explain(with(fixed, first), true, second);
-        auto early = explain(with(fixed, late), !late.empty(), first);
-        early.insert(early.end(), late.begin(), late.end());
-        return early;
-    }
-    static std::vector<std::uint32_t> with(std::vector<std::uint32_t> a, std::vector<std::uint32_t> const& b) {
-        a.insert(a.end(), b.begin(), b.end());
-        return a;
     }
 };
 

@@ -83,7 +83,7 @@ inline report_object run_objects(run_report const& run) {
     seconds["total"] = run.total_seconds();
     j["seconds"] = std::move(seconds);
     j["peak_bytes"] = run.peak_bytes;
-    if (auto const* st = run.statistics)
+    if (auto const* st = run.statistics) {
         j["counts"] = {{"vertices", st->vertices},
                        {"op_classes", st->op_classes},
                        {"strategies", st->strategies},
@@ -98,6 +98,17 @@ inline report_object run_objects(run_report const& run) {
                        {"reduced_edges", st->solver.edges},
                        {"sweeps", st->solver.sweeps},
                        {"exact_elimination", st->solver.exact_elimination}};
+        auto const& p = st->polish;
+        if (p.ran)
+            j["polish"] = {{"clustered_objective", p.clustered_objective},
+                           {"clustered_bound", p.clustered_bound},
+                           {"clustered_status", to_string(p.clustered_status)},
+                           {"groups", p.groups},
+                           {"group_edges", p.group_edges},
+                           {"sweeps", p.solver.sweeps},
+                           {"exact_elimination", p.solver.exact_elimination}};
+        else if (!p.left_out.empty()) j["polish"] = {{"left_out", p.left_out}};
+    }
     return j;
 }
 

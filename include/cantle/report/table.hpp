@@ -90,6 +90,11 @@ private:
         out_ += t.text();
         line("  gap " + percent_text(plan_.gap()) + ", status " + std::string(to_string(plan_.status)) + ": " + status_words());
         line("  the bound is of the problem: " + plan_.bounded_problem);
+        if (run_.statistics && run_.statistics->polish.ran) {
+            auto const& p = run_.statistics->polish;
+            line("  clustered it was " + microseconds_text(p.clustered_objective) + " (bound " + microseconds_text(p.clustered_bound) +
+                 " of that problem, " + std::string(to_string(p.clustered_status)) + ")");
+        }
     }
     std::string status_words() const {
         switch (plan_.status) {
@@ -115,12 +120,17 @@ private:
         }
         if (run_.peak_bytes) line("  peak memory " + bytes_text(run_.peak_bytes));
         if (auto const* st = run_.statistics) {
+            auto const reduced = [](mrf::solve_stats const& r) {
+                return "after reductions " + count_text(r.variables) + " decisions, " + count_text(r.edges) + " edges; " +
+                       count_text(r.sweeps) + " sweeps" + (r.exact_elimination ? ", ended by exact elimination" : "");
+            };
             line("  " + count_text(st->op_classes) + " kinds of op with " + count_text(st->strategies) + " strategies; " +
                  count_text(st->tensor_classes) + " kinds of tensor with " + count_text(st->lattice_states) + " layouts");
             line("  " + count_text(st->groups) + " decisions (" + count_text(st->copies) + " vertices copy one), " +
-                 count_text(st->group_edges) + " edges, " + count_text(st->labels) + " labels; after reductions " +
-                 count_text(st->solver.variables) + " decisions, " + count_text(st->solver.edges) + " edges; " +
-                 count_text(st->solver.sweeps) + " sweeps" + (st->solver.exact_elimination ? ", ended by exact elimination" : ""));
+                 count_text(st->group_edges) + " edges, " + count_text(st->labels) + " labels; " + reduced(st->solver));
+            if (st->polish.ran)
+                line("  polished: " + count_text(st->polish.groups) + " decisions, " + count_text(st->polish.group_edges) + " edges; " +
+                     reduced(st->polish.solver));
         }
     }
 

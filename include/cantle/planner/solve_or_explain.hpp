@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// The problem as asked and its solution; or, where there is none, the demands that conflict.
+#include <cantle/planner/plan_options.hpp>
+#include <cantle/planner/polish.hpp>
+#include <cantle/problem/build_problem.hpp>
+#include <cantle/problem/demand_conflict.hpp>
+
+#include <utility>
+
+namespace cantle::detail {
+
+inline void count(planning_problem const& p, planning_statistics& stats) {
+    stats.vertices = p.classes.class_of.size();
+    stats.op_classes = p.classes.classes.size();
+    for (auto const& c : p.classes.classes) stats.strategies += c.strategies.size();
+    stats.tensor_classes = p.tables.class_count();
+    for (tensor_class_id c = 0; c < p.tables.class_count(); ++c) stats.lattice_states += p.tables.lattice(c).state_count();
+    stats.relays = p.relays.values.size();
+    stats.copies = p.grouping.copies;
+    stats.groups = p.grouping.groups.size();
+    stats.group_edges = p.factors.edge_count();
+    for (auto const& group : p.grouping.groups) stats.labels += group.label_count();
+}
+
+/// The problem as asked, solved. Throws unsatisfiable_constraint with a minimal set of demands where they leave no choice.
+/// `solve(p)`: the search.
+template <class Rules, class Cost, class Solve>
+solved_problem solve_or_explain(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                                problem_options const& asked, Solve solve, planning_statistics& stats) {
+    try {
+        auto problem = build_problem(g, mesh, rules, cost, asked, &stats.clock);
+        stats.clock.enter("solve");
+        auto solved = solve(std::as_const(problem));
+        if (solved.labels.empty())
+            throw error(error_code::unsatisfiable_constraint, "the constraints together",
+                        solved.status == solve_status::infeasible ? "no choice of strategies satisfies all of them"
+                                                                  : "within the limits no choice of strategies was found",
+                        "loosen a pin or the boundary");
+        count(problem, stats);
+        stats.solver = solved.stats;
+        return {std::move(problem), std::move(solved)};
+    } catch (error const& e) {
+        if (e.code() != error_code::unsatisfiable_constraint) throw;
+        auto const conflict = find_demand_conflict(g, mesh, rules, cost, asked);
+        // What building says of one pin is more exact: it lists the layouts that there are.
+        if (!conflict || (conflict->of_one_pin && e.subject().rfind("pin ", 0) == 0)) throw;
+        throw conflict_error(*conflict);
+    }
+}
+
+}  // namespace cantle::detail
