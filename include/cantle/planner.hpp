@@ -18,6 +18,8 @@
 #include <cantle/rules/fallback.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <optional>
 #include <string>
 
 namespace cantle {
@@ -38,8 +40,11 @@ void check_mesh_of(Cost const& cost, device_mesh const& mesh) {
 }
 
 /// The problem that objective and bound belong to, in words.
-inline std::string bounded_problem_text(planning_problem const& p, polish_statistics const& polished) {
-    std::string const why = polished.left_out.empty() ? "" : "; not polished: " + polished.left_out;
+inline std::string bounded_problem_text(planning_problem const& p, polish_statistics const& polished,
+                                        std::optional<std::size_t> seed_radius) {
+    std::string const ball =
+        seed_radius ? "; of strategies within " + std::to_string(*seed_radius) + " axes of the optimum of each axis alone" : "";
+    std::string const why = ball + (polished.left_out.empty() ? "" : "; not polished: " + polished.left_out);
     if (p.grouping.copies > 0)
         return "clustered: " + std::to_string(p.grouping.copies) + " of " + std::to_string(p.classes.class_of.size()) +
                " vertices share the decision of their first copy" + why;
@@ -59,7 +64,7 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     auto const solve = [&](planning_problem const& p) {
         return mrf::solve(p.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
     };
-    auto best = solve_or_explain(g, mesh, used, cost, asked, solve, stats);
+    auto best = solve_or_explain(g, mesh, used, cost, asked, options, solve, limits, stats);
     if (options.polish && options.clustering) {
         stats.clock.enter("polish");
         auto free = asked;
@@ -72,7 +77,7 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     result.objective = best.solved.energy;
     result.bound = best.solved.lower_bound;
     result.status = best.solved.status;
-    result.bounded_problem = bounded_problem_text(best.problem, stats.polish);
+    result.bounded_problem = bounded_problem_text(best.problem, stats.polish, options.seed_radius);
     result.constraints = constraint_texts(mesh, options);
     if (options.fallback == rule_fallback::replicate)
         for (auto const& u : uncovered_ops(g, rules)) {

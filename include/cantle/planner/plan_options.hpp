@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct plan_options {
     /// takes up to 20 times the search, saved 0 to 0.04 % of the models measured, and copies of a layer then lie differently.
     bool polish = false;
     double max_polish_entries = 268435456.0;  ///< table entries of the unclustered problem up to which it is polished, 2^28: some seconds
+    /// Label pairs of all tables together up to which the problem is solved from tables; beyond, labels are screened first
+    /// (problem/screening.hpp). The plan is as good, and certified, either way.
+    double max_table_entries = 33554432.0;
+    std::size_t threads = 0;           ///< of screening; 0: as many as the machine has. The plan does not depend on it.
+    /// As published: only strategies that differ from the optimum of each axis alone on at most so many axes. The bound then is of that
+    /// problem. Not set: all strategies.
+    std::optional<std::size_t> seed_radius;
 };
 
 /// What a run did, beside the plan: for reports and benches.
@@ -38,6 +46,10 @@ struct planning_statistics {
     std::size_t relays = 0, copies = 0, groups = 0, group_edges = 0, labels = 0;
     mrf::solve_stats solver;           ///< of the clustered problem, where plan_options::clustering holds
     polish_statistics polish;
+    struct {
+        bool ran = false;
+        std::size_t sweeps = 0, small_problems = 0, labels_left = 0;
+    } screening;                       ///< where the tables of all labels would have been too large
 };
 
 namespace detail {
@@ -46,6 +58,8 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     auto const& b = o.boundary;
     std::vector<std::string> list{inputs_text(b, mesh), outputs_text(b), "loss: Replicate", parameters_text(b), pairing_text};
     for (auto const& p : b.pins) list.push_back("pin: " + pin_text(p));
+    if (o.seed_radius)
+        list.push_back("strategies: within " + std::to_string(*o.seed_radius) + " axes of the optimum of each axis alone");
     if (o.uneven) list.push_back("shards: uneven ones allowed");
     return list;
 }
@@ -68,6 +82,7 @@ inline void check_options(plan_options const& o) {
     check(o.tie_break, "tie_break");
     check(o.relative_gap, "relative_gap");
     check(o.max_polish_entries, "max_polish_entries");
+    check(o.max_table_entries, "max_table_entries");
 }
 
 }  // namespace detail

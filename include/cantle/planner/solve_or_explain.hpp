@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // The problem as asked and its solution; or, where there is none, the demands that conflict.
+#include <cantle/planner/build_and_solve.hpp>
 #include <cantle/planner/plan_options.hpp>
 #include <cantle/planner/polish.hpp>
 #include <cantle/problem/build_problem.hpp>
@@ -27,11 +28,10 @@ inline void count(planning_problem const& p, planning_statistics& stats) {
 /// `solve(p)`: the search.
 template <class Rules, class Cost, class Solve>
 solved_problem solve_or_explain(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
-                                problem_options const& asked, Solve solve, planning_statistics& stats) {
+                                problem_options const& asked, plan_options const& options, Solve solve, control const& limits,
+                                planning_statistics& stats) {
     try {
-        auto problem = build_problem(g, mesh, rules, cost, asked, &stats.clock);
-        stats.clock.enter("solve");
-        auto solved = solve(std::as_const(problem));
+        auto [problem, solved] = build_and_solve(g, mesh, rules, cost, asked, options, solve, limits, stats);
         if (solved.labels.empty())
             throw error(error_code::unsatisfiable_constraint, "the constraints together",
                         solved.status == solve_status::infeasible ? "no choice of strategies satisfies all of them"

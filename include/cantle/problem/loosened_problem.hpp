@@ -75,10 +75,9 @@ public:
         auto const unpaired = own.pairing ? training_graph{} : without_pairs(g);
         p_.grouping = form_groups(own.pairing ? g : unpaired, mesh, b, own.clustering, p_.relays, p_.classes, domains, p_.edges, apart,
                                   p_.layouts);
-        problem_builder builder(p_, g);
-        builder.announce_moves();
-        p_.tables.solve(p_.layouts, cost);
-        builder.run();
+        announce_moves(p_);
+        p_.tables.form(p_.layouts, cost);
+        price_problem(p_, g);
         make_masks(strict, pin_of);
     }
 

@@ -31,8 +31,9 @@
 namespace cantle {
 
 struct screening_options {
-    double table_entries = 16777216.0;  ///< of all tables between the labels left at which the screen ends, 2^24: 128 MiB
+    double table_entries = 2097152.0;   ///< label pairs of the labels left at which the screen ends, 2^21
     std::size_t max_sweeps = 400;
+    double relative_gap = 0;            ///< (energy - bound) / energy at which to stop
     std::size_t active_labels = 24;     ///< of a group in a small problem
     std::size_t threads = 1;            ///< of the sweeps; the result does not depend on it
     mrf::solve_options solver;
@@ -48,16 +49,14 @@ struct screening_result {
     std::size_t sweeps = 0, small_problems = 0;
 };
 
-/// Label pairs of all edges between groups: what tables would hold if none were shared.
-inline double table_entries(planning_problem const& p, label_subset const* kept = nullptr) {
-    auto const count = [&](std::uint32_t i) {
-        return static_cast<double>(kept ? (*kept)[i].size() : p.grouping.groups[i].label_count());
-    };
-    std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
-    for (auto const& e : p.edges) pairs.emplace(p.grouping.group_of[e.from], p.grouping.group_of[e.to]);
+/// Entries of the tables of all moves, equal tables counted once: what pricing the problem as it is would hold.
+inline double table_entries(planning_problem const& p) {
+    detail::edge_columns columns(p);
+    std::set<detail::edge_columns::key> keys;
+    for (auto const& e : p.edges)
+        if (p.grouping.group_of[e.from] != p.grouping.group_of[e.to]) keys.insert(columns.of(e));
     double sum = 0;
-    for (auto const& [a, b] : pairs)
-        if (a != b) sum += count(a) * count(b);
+    for (auto const& k : keys) sum += static_cast<double>(columns.layouts(k.from).size()) * static_cast<double>(columns.layouts(k.to).size());
     return sum;
 }
 
@@ -90,7 +89,20 @@ private:
     screening_options const& options_;
     control const& limits_;
     screening_result result_;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ends_;  // groups that something moves between
 
+    /// Label pairs of all groups that something moves between.
+    double pairs_of(label_subset const& kept) {
+        if (ends_.empty()) {
+            std::set<std::pair<std::uint32_t, std::uint32_t>> ends;
+            for (auto const& e : p_.edges) ends.emplace(std::minmax(all_.group_of[e.from], all_.group_of[e.to]));
+            ends_.assign(ends.begin(), ends.end());
+        }
+        double sum = 0;
+        for (auto const& [a, b] : ends_)
+            if (a != b) sum += static_cast<double>(kept[a].size()) * static_cast<double>(kept[b].size());
+        return sum;
+    }
     static int exponent_of(double x) {
         int e = 0;
         std::frexp(std::max(x, 1e-300), &e);
@@ -159,7 +171,7 @@ private:
         messages.decode(false);
         messages.threads(options_.threads);
         std::vector<char> out(messages.label_total(), 0);
-        std::size_t next_try = 2;
+        std::size_t next_try = result_.decisions.empty() ? 2 : 8;
         auto const left = [&] {
             label_subset kept(alive.size());
             for (std::uint32_t i = 0; i < kept.size(); ++i)
@@ -181,13 +193,14 @@ private:
             if (!good) return false;
             result_.kept = left();
             if (std::any_of(result_.kept.begin(), result_.kept.end(), [](auto const& k) { return k.empty(); }) ||
-                table_entries(p_, &result_.kept) <= options_.table_entries) {
+                pairs_of(result_.kept) <= options_.table_entries) {
                 result_.finished = true;
                 break;
             }
+            if (result_.energy - result_.lower_bound <= options_.relative_gap * std::abs(result_.energy)) break;
             if (i == next_try) {
                 try_labels(active(messages, out, alive));
-                next_try = i + 2 + i / 4;
+                next_try = 2 * i;
             }
         }
         return true;
