@@ -5,10 +5,12 @@
 #include "random_graphs.hpp"
 
 #include <cantle/mrf/brute_force.hpp>
+#include <cantle/mrf/coordinate_descent.hpp>
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/quantise.hpp>
 #include <cantle/mrf/reductions.hpp>
 #include <cantle/mrf/solve.hpp>
+#include <cantle/mrf/trws.hpp>
 #include <cantle/mrf/trws_search.hpp>
 
 #include <doctest/doctest.h>
@@ -78,6 +80,17 @@ drawn draw_case(std::uint64_t seed) {
     }
     return c;
 }
+
+/// The bound of message passing itself: what searches report is never above their energy anyway.
+void check_bare_bound(factor_graph const& g, double optimum) {
+    auto const whole = quantise(g);
+    reduction const consistent(whole.graph, {.max_work = 0, .rules = {false, false, false}});
+    if (consistent.infeasible()) return;
+    trws t(consistent.graph());
+    for (int i = 0; i < 5 && t.forward() && t.backward(); ++i) {
+    }
+    CHECK((consistent.constant() + t.bound()) * whole.unit <= optimum);
+}
 }  // namespace
 
 TEST_CASE("in ten thousand cases the bound is below the optimum and the optimum below the energy") {
@@ -93,6 +106,7 @@ TEST_CASE("in ten thousand cases the bound is below the optimum and the optimum 
         CHECK(optimum <= whole_way.energy);
         CHECK(sweeps.lower_bound <= optimum);
         CHECK(optimum <= sweeps.energy);
+        check_bare_bound(g, optimum);
         if (optimum == forbidden) {
             ++infeasible;
             CHECK(whole_way.status == solve_status::infeasible);
@@ -186,6 +200,26 @@ TEST_CASE("every reduction alone, all but one and all together keep the optimum"
     CHECK(variables_gone[std::size(choices) - 1] > variables_gone[4]);
 }
 
+TEST_CASE("a descent ends where no variable and no two ends of an edge can do better") {
+    std::size_t tried = 0;
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+        auto const c = draw_case(seed);
+        INFO(c.what);
+        auto const g = quantise(c.graph).graph;
+        dice d(seed);
+        std::vector<label> x(g.variable_count());
+        for (std::uint32_t v = 0; v < x.size(); ++v) x[v] = d.below(g.label_count(variable_id(v)));
+        coordinate_descent(g).run(x, 100);
+        if (energy(g, x) == forbidden) continue;
+        bool better = false;
+        for (auto const& e : g.edges())
+            for (label j = 0; j < g.label_count(e.u); ++j)
+                for (label k = 0; k < g.label_count(e.v); ++k, ++tried) better |= move_delta(g, x, e.u, j, e.v, k) < 0;
+        CHECK_FALSE(better);
+    }
+    CHECK(tried > 10000);
+}
+
 // A price of 10^k beside prices of 10^-k, k up to 14: the grid of the large one hides the small ones, and the bound must not be lifted
 // by what it hides.
 TEST_CASE("with costs of very different size the bound is still below the optimum") {
@@ -218,6 +252,7 @@ TEST_CASE("with costs of very different size the bound is still below the optimu
         CHECK(optimum <= sweeps.energy);
         CHECK(whole_way.lower_bound <= optimum);
         CHECK(optimum <= whole_way.energy);
+        check_bare_bound(g, optimum);
         hidden += optimum != forbidden && sweeps.error_bound > 1e-6 * std::abs(optimum);
     }
     CHECK(hidden > 100);  // the grid was coarse beside the optimum

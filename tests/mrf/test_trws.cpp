@@ -334,7 +334,7 @@ TEST_CASE("potentials of all kinds on a Boost graph give the passes that their t
         auto const g = mixed_graph(4 + d.below(6), 1 + d.below(4), costs::whole, d);
         pairwise_problem const problem(g, get(&variable_of::costs, g), get(&edge_of::potential, g));
         auto const tables = as_factor_graph(problem);
-        basic_trws<any_potential> mixed(problem);
+        basic_trws mixed(problem);
         trws dense(tables);
         for (int i = 0; i < 6; ++i) {
             REQUIRE(mixed.forward());
@@ -428,7 +428,7 @@ TEST_CASE("a factor graph read through its own maps is the same problem") {
     for_random_graphs(606, 1, {.variables = 6, .labels = 3}, [](factor_graph const& g, std::string const& what) {
         INFO(what);
         auto const through = trws_search(g, get(vertex_costs, g), get(edge_potential, g), {.max_sweeps = 30});
-        auto const direct = trws_search(g, trws_params{.max_sweeps = 30});
+        auto const direct = trws_search(g, trws_params{.max_sweeps = 30}, control{});
         CHECK(through.labels == direct.labels);
         CHECK(through.lower_bound == direct.lower_bound);
         CHECK(brute_force(g, get(vertex_costs, g), get(edge_potential, g)).energy == brute_force(g).energy);

@@ -90,9 +90,9 @@ template <class M, class G>
 concept UnaryMap = requires(M const& m, typename boost::graph_traits<G>::vertex_descriptor v) {
     std::span<double const>(detail::read(m, v));
 };
-/// Satisfied by a readable map from the edges of G to a Potential.
+/// Satisfied by a readable map from the edges of G, to a Potential as pairwise_problem checks.
 template <class M, class G>
-concept PotentialMap = requires(M const& m, edge_descriptor_of<G> e) { { detail::read(m, e) } -> Potential; };
+concept PotentialMap = requires(M const& m, edge_descriptor_of<G> e) { detail::read(m, e); };
 /// Satisfied by a readable map from the vertices of G to 0 .. num_vertices - 1.
 template <class M, class G>
 concept VertexIndexMap = requires(M const& m, typename boost::graph_traits<G>::vertex_descriptor v) {
@@ -118,13 +118,12 @@ template <class Tag>
 detail::factor_graph_map<Tag> get(Tag, factor_graph const& g) { return {&g}; }
 
 /// Called at a public door: one clear sentence per missing part.
-template <class G, class Unary, class Potentials, class Index>
+template <class G, class Unary, class Potentials>
 constexpr void require_problem() {
     static_assert(ListsVerticesAndEdges<G>,
-                  "the graph needs vertices(g), num_vertices(g), edges(g), source(e, g) and target(e, g), as Boost's concepts have them");
-    static_assert(UnaryMap<Unary, G>, "the unary map needs get(map, vertex): a contiguous range of double");
-    static_assert(PotentialMap<Potentials, G>, "the potential map needs get(map, edge): a cantle::mrf::Potential");
-    static_assert(VertexIndexMap<Index, G>, "the index map needs get(map, vertex): a number below num_vertices(g)");
+                  "a problem needs vertices(g), num_vertices(g), edges(g), source(e, g) and target(e, g), as Boost's graph concepts");
+    static_assert(UnaryMap<Unary, G>, "a problem needs get(unary, vertex): the costs of its labels, a contiguous range of double");
+    static_assert(PotentialMap<Potentials, G>, "a problem needs get(potential, edge): a cantle::mrf::Potential");
 }
 
 /// The index map that a graph has of itself.
@@ -138,9 +137,12 @@ template <class G, class Potentials>
 using potential_in = std::remove_cvref_t<decltype(read(std::declval<Potentials const&>(), std::declval<edge_descriptor_of<G> const&>()))>;
 }
 
-/// A graph with its property maps, read once. Immutable.
-template <Potential P>
+/// A graph with its property maps, read once. Immutable. P: a Potential.
+template <class P>
 class pairwise_problem {
+    static_assert(HasSides<P>, "a potential needs: std::size_t rows() const; and std::size_t cols() const;");
+    static_assert(PricesLabelPairs<P>, "a potential needs: double operator()(cantle::mrf::label row, cantle::mrf::label col) const;");
+
 public:
     struct edge_type {
         variable_id u, v;  ///< rows are labels of u, columns of v
@@ -151,7 +153,8 @@ public:
     /// taken, an edge joins a vertex to itself or a potential's sides are not the label counts of its ends.
     template <class G, class Unary, class Potentials, class Index>
     pairwise_problem(G const& g, Unary const& unary, Potentials const& potential, Index const& index) {
-        require_problem<G, Unary, Potentials, Index>();
+        require_problem<G, Unary, Potentials>();
+        static_assert(VertexIndexMap<Index, G>, "a problem needs get(index, vertex): a number below num_vertices(g)");
         std::vector<std::vector<double>> costs(num_vertices(g));
         auto const [first, last] = vertices(g);
         for (auto v = first; v != last; ++v) {

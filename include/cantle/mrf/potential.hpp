@@ -60,13 +60,6 @@ concept PricesLabelPairs = requires(P const& p, label l) {
 template <class P>
 concept Potential = HasSides<P> && PricesLabelPairs<P>;
 
-/// Called at a public door: one clear sentence per missing part.
-template <class P>
-constexpr void require_potential() {
-    static_assert(HasSides<P>, "a potential needs `std::size_t rows() const` and `std::size_t cols() const`");
-    static_assert(PricesLabelPairs<P>, "a potential needs `double operator()(cantle::mrf::label r, cantle::mrf::label c) const`");
-}
-
 template <Potential P>
 double lowest(P const& p) {
     if constexpr (requires { { p.lowest() } -> std::convertible_to<double>; }) {

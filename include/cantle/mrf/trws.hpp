@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Problem: a lower bound of min E and good labellings, for whole-number costs (quantise.hpp).
+// Problem: a lower bound of min E and good labellings, for whole-number costs (quantise.hpp), over any graph and any potentials:
+//      basic_trws messages(problem);            // a factor_graph, or a Boost graph with property maps (pairwise_problem.hpp)
+//      while (messages.forward() && messages.backward()) { .. messages.bound() .. messages.labels() .. }
+// trws_search.hpp is that loop for costs of any size; core_solver.hpp is the one that ends in a proof.
 // Idea: sequential tree-reweighted message passing [1]. Variables are visited in their given order (topological for a planning problem),
 // forward and back; s at the end of n_f edges to later and n_b to earlier variables splits its reparametrised costs evenly over max(n_f,
 // n_b) monotonic chains (gamma_s = 1 / max(n_f, n_b), sec. 4 of [1]). In the paper's symbols, for an edge (s, t) and a pass that goes
@@ -28,8 +31,14 @@
 //      E(x | x_t = k) >= thetahat_t(k) + sum_{u>t} r^b_u + sum_{s<t} r^f_s + sum_{u<=t} delta^f_su + sum_{u>t} (delta^b_su + c_su)
 // where c_su counts for crossing edges only, and a label for which that reaches the best known energy is in no better labelling.
 //
-// Complexity: a pass is one multiplication-free min-plus product per edge, O(sum of table entries); memory is the messages, tables are
-// shared. No allocation in a pass. Limits: weak tree agreement is where the bound stops, which need not be the optimum.
+// Potentials are reached through min_plus_over_rows and _cols, add_row and _col, and lowest alone (potential.hpp). Any whole number may
+// stand for min theta_st: delta_st is measured against the same one, which cancels.
+// Warm start: the bound holds for any messages, and a pass repeated is the same pass, because it reads, apart from what it writes itself,
+// only messages of the other direction. So a run that starts from the messages of a finished one is at once where that one was, and on
+// costs that changed a little it is near.
+//
+// Complexity: a pass is one multiplication-free min-plus product per edge, O(sum of table entries) for tables; memory is the messages,
+// potentials are shared. No allocation in a pass. Limits: weak tree agreement is where the bound stops, which need not be the optimum.
 // [1] V. Kolmogorov, "Convergent tree-reweighted message passing for energy minimization", IEEE TPAMI 28 (2006) 1568-1583.
 #include <cantle/base/assert.hpp>
 #include <cantle/base/error.hpp>
@@ -420,6 +429,11 @@ private:
         return true;
     }
 };
+
+template <PairwiseProblem G>
+basic_trws(G const&) -> basic_trws<potential_type<G>>;
+template <class G, class Unary, class Potentials, class Index>
+basic_trws(G const&, Unary const&, Potentials const&, Index const&) -> basic_trws<detail::potential_in<G, Potentials>>;
 
 /// Over a factor graph, whose tables are viewed: `trws(g)`.
 using trws = basic_trws<dense_potential>;

@@ -53,7 +53,7 @@ struct search_result {
     double lower_bound = -forbidden;  ///< of every labelling; forbidden when there is none
     solve_status status = solve_status::sweep_limit;
     std::size_t sweeps = 0;
-    double error_bound = 0;           ///< what rounding to the grid can have taken from the bound
+    double error_bound = 0;           ///< what rounding to the grid can have taken from the bound; a member quantised() may take more
 };
 
 namespace detail {
@@ -174,8 +174,8 @@ struct whole_outcome {
 template <PairwiseProblem G>
 whole_outcome sweep_whole(G const& g, trws_params const& params, control const& limits, double unit) {
     whole_outcome found;
-    basic_trws<potential_type<G>> messages(g);
-    basic_coordinate_descent<G> descent(g);
+    basic_trws messages(g);
+    basic_coordinate_descent descent(g);
     std::vector<label> last, trial;
     auto const offer = [&] {
         if (std::equal(last.begin(), last.end(), messages.labels().begin(), messages.labels().end())) return;
@@ -261,11 +261,13 @@ template <class G, class Unary, class Potentials, class Index>
     requires VertexIndexMap<Index, G>
 search_result trws_search(G const& g, Unary const& unary, Potentials const& potential, Index const& index,
                           trws_params const& params = {}, control const& limits = {}) {
+    require_problem<G, Unary, Potentials>();
     return trws_search(pairwise_problem(g, unary, potential, index), params, limits);
 }
 template <class G, class Unary, class Potentials>
 search_result trws_search(G const& g, Unary const& unary, Potentials const& potential, trws_params const& params = {},
                           control const& limits = {}) {
+    require_problem<G, Unary, Potentials>();
     return trws_search(pairwise_problem(g, unary, potential), params, limits);
 }
 
