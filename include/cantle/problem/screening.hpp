@@ -32,6 +32,7 @@ namespace cantle {
 
 struct screening_options {
     double table_entries = 2097152.0;   ///< label pairs of the labels left at which the screen ends, 2^21
+    double most_entries = 67108864.0;   ///< where the bound no longer rises: up to here the tables do the rest; 2^26
     std::size_t max_sweeps = 400;
     double relative_gap = 0;            ///< (energy - bound) / energy at which to stop
     std::size_t active_labels = 24;     ///< of a group in a small problem
@@ -44,7 +45,7 @@ struct screening_result {
     std::vector<std::uint32_t> decisions;  ///< of the best plan known, per group (label_subset.hpp); empty without one
     double energy = mrf::forbidden;        ///< of that plan, microseconds
     double lower_bound = -mrf::forbidden;  ///< of all plans
-    bool finished = false;                 ///< `kept` is what the invariant says, and its tables are small; else limits ran out
+    bool finished = false;                 ///< `kept` is what the invariant says, and its tables can be made; else limits ran out
     bool stopped = false;                  ///< by deadline or stop token
     std::size_t sweeps = 0, small_problems = 0;
 };
@@ -172,6 +173,7 @@ private:
         messages.threads(options_.threads);
         std::vector<char> out(messages.label_total(), 0);
         std::size_t next_try = result_.decisions.empty() ? 2 : 8;
+        double bound_then = result_.lower_bound, energy_then = result_.energy;
         auto const left = [&] {
             label_subset kept(alive.size());
             for (std::uint32_t i = 0; i < kept.size(); ++i)
@@ -196,6 +198,16 @@ private:
                 pairs_of(result_.kept) <= options_.table_entries) {
                 result_.finished = true;
                 break;
+            }
+            if (i % 10 == 0) {
+                // Where ten sweeps close a hundredth of the gap only, exact search on tables is the better tool.
+                bool const creeps = result_.lower_bound - bound_then <= 0.01 * (result_.energy - result_.lower_bound);
+                if (creeps && result_.energy == energy_then) {
+                    result_.finished = pairs_of(result_.kept) <= options_.most_entries;
+                    break;
+                }
+                bound_then = result_.lower_bound;
+                energy_then = result_.energy;
             }
             if (result_.energy - result_.lower_bound <= options_.relative_gap * std::abs(result_.energy)) break;
             if (i == next_try) {
