@@ -23,6 +23,7 @@ struct plan_command {
     bool polish = false;                  ///< then every copy decides for itself
     std::optional<double> gap, tie_break; ///< absent: the default
     std::optional<std::int64_t> max_sweeps;
+    std::optional<std::int64_t> seed_radius;
     std::vector<std::string> cost;        ///< KEY=VALUE
     bool uneven = false;                  ///< shards may be nested ceil chunks
     std::string fallback = "none";        ///< of ops without a rule: none or replicate

@@ -79,6 +79,10 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
         ->type_name("NAME=LAYOUT")->take_all()->expected(1)->delimiter('\0');
     app.add_flag("!--no-clustering", c.clustering, "let every copy of a layer decide for itself (default: copies share a decision)");
     app.add_flag("--polish", c.polish, "then let every copy decide for itself, with a bound of that problem (slower)");
+    app.add_option("--seed-radius", c.seed_radius,
+                   "only strategies that differ from the optimum of each axis alone on at most N axes (default: all strategies)")
+        ->type_name("N")
+        ->check(CLI::Validator(fits_64_bits, "", ""));
     app.add_option("--gap", c.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
     app.add_option("--max-sweeps", c.max_sweeps, "most sweeps of the solver (default: 2000)")
         ->type_name("N")

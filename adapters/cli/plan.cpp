@@ -127,6 +127,8 @@ std::vector<reported_option> options_of(plan_command const& c, plan_options cons
     if (!outputs_note.empty()) list.push_back({"outputs", outputs_note, true});
     list.push_back({"clustering", c.clustering ? "on" : "off", c.clustering});
     list.push_back({"polish", o.polish ? "on" : "off", !c.polish});
+    list.push_back({"strategies", o.seed_radius ? "within " + std::to_string(*o.seed_radius) + " axes of the seeds" : "all",
+                    !o.seed_radius});
     list.push_back({"tie-break", shortest(o.tie_break) + " us for every edge whose layouts differ", !c.tie_break});
     list.push_back({"gap to stop at", shortest(o.relative_gap) + (o.relative_gap == 0 ? ", go on to the optimum" : ""), !c.gap});
     list.push_back({"most sweeps", std::to_string(o.max_sweeps), !c.max_sweeps});
@@ -164,6 +166,12 @@ void run(plan_command const& c) {
     if (c.polish && !c.clustering)
         throw bad_option("--polish", "with --no-clustering every copy decides for itself from the start", "leave one of them out");
     options.polish = c.polish;
+    if (c.seed_radius) {
+        if (*c.seed_radius < 0) throw bad_option("--seed-radius " + std::to_string(*c.seed_radius), "it is below 0", "give at least 0");
+        if (c.polish)
+            throw bad_option("--seed-radius", "--polish would leave the seeds behind", "leave one of them out");
+        options.seed_radius = static_cast<std::size_t>(*c.seed_radius);
+    }
     options.uneven = c.uneven;
     if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
     else if (c.fallback != "none")

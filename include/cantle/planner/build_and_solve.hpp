@@ -69,7 +69,8 @@ solved_problem build_and_solve(training_graph const& g, device_mesh const& mesh,
         how.relative_gap = options.relative_gap;
         how.threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
         screened = screen_labels(problem, g, how, limits, first);
-        stats.screening = {true, screened.sweeps, screened.small_problems, 0};
+        stats.screening = {true, screened.sweeps, screened.small_problems, 0, 0};
+        for (auto const& group : problem.grouping.groups) stats.screening.labels += group.label_count();
         if (!screened.finished && !screened.decisions.empty()) screened.kept = only(problem.grouping, screened.decisions);
         problem.grouping = restricted(problem.grouping, screened.kept);
         for (auto const& group : problem.grouping.groups) stats.screening.labels_left += group.label_count();

@@ -48,7 +48,7 @@ struct planning_statistics {
     polish_statistics polish;
     struct {
         bool ran = false;
-        std::size_t sweeps = 0, small_problems = 0, labels_left = 0;
+        std::size_t sweeps = 0, small_problems = 0, labels = 0, labels_left = 0;
     } screening;                       ///< where the tables of all labels would have been too large
 };
 

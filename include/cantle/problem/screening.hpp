@@ -66,7 +66,7 @@ namespace detail {
 class label_screen {
 public:
     label_screen(planning_problem& p, training_graph const& g, screening_options const& options, control const& limits)
-        : p_(p), g_(g), all_(p.grouping), options_(options), limits_(limits) {}
+        : p_(p), g_(g), all_(p.grouping), options_(options), limits_(limits), labels_of_group_(options.active_labels) {}
 
     /// `first`: labels of a first small problem; empty for none.
     screening_result run(label_subset const& first) {
@@ -90,6 +90,7 @@ private:
     screening_options const& options_;
     control const& limits_;
     screening_result result_;
+    std::size_t labels_of_group_;  // of a small problem
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ends_;  // groups that something moves between
 
     /// Label pairs of all groups that something moves between.
@@ -154,7 +155,7 @@ private:
             order.clear();
             for (std::uint32_t j = 0; j < cost.size(); ++j)
                 if (!out[at + j]) order.push_back(j);
-            std::size_t const n = std::min(order.size(), options_.active_labels);
+            std::size_t const n = std::min(order.size(), labels_of_group_);
             std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
                               [&](auto a, auto b) { return std::pair{cost[a], a} < std::pair{cost[b], b}; });
             for (std::size_t k = 0; k < n; ++k) some[i].push_back(alive[i][order[k]]);
@@ -202,7 +203,7 @@ private:
             if (i % 10 == 0) {
                 // Where ten sweeps close a hundredth of the gap only, exact search on tables is the better tool.
                 bool const creeps = result_.lower_bound - bound_then <= 0.01 * (result_.energy - result_.lower_bound);
-                if (creeps && result_.energy == energy_then) {
+                if (creeps && result_.energy == energy_then && !result_.decisions.empty()) {
                     result_.finished = pairs_of(result_.kept) <= options_.most_entries;
                     break;
                 }
@@ -213,6 +214,7 @@ private:
             if (i == next_try) {
                 try_labels(active(messages, out, alive));
                 next_try = 2 * i;
+                if (result_.decisions.empty()) labels_of_group_ *= 4;  // few labels can have no plan where more have one
             }
         }
         return true;

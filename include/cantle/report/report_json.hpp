@@ -98,6 +98,11 @@ inline report_object run_objects(run_report const& run) {
                        {"reduced_edges", st->solver.edges},
                        {"sweeps", st->solver.sweeps},
                        {"exact_elimination", st->solver.exact_elimination}};
+        if (auto const& s = st->screening; s.ran)
+            j["screening"] = {{"sweeps", s.sweeps},
+                              {"small_problems", s.small_problems},
+                              {"labels", s.labels},
+                              {"labels_left", s.labels_left}};
         auto const& p = st->polish;
         if (p.ran)
             j["polish"] = {{"clustered_objective", p.clustered_objective},

@@ -128,6 +128,10 @@ private:
                  count_text(st->tensor_classes) + " kinds of tensor with " + count_text(st->lattice_states) + " layouts");
             line("  " + count_text(st->groups) + " decisions (" + count_text(st->copies) + " vertices copy one), " +
                  count_text(st->group_edges) + " edges, " + count_text(st->labels) + " labels; " + reduced(st->solver));
+            if (st->screening.ran)
+                line("  screened first: " + count_text(st->screening.labels) + " labels, " + count_text(st->screening.labels_left) +
+                     " left after " + count_text(st->screening.sweeps) + " sweeps and " + count_text(st->screening.small_problems) +
+                     " small problems");
             if (st->polish.ran)
                 line("  polished: " + count_text(st->polish.groups) + " decisions, " + count_text(st->polish.group_edges) + " edges; " +
                      reduced(st->polish.solver));
