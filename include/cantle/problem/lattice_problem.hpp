@@ -64,7 +64,7 @@ private:
     edge_columns columns_;
     std::vector<group_edge> edges_;
     std::map<std::pair<std::uint32_t, edge_columns::key>, std::int64_t> inside_;  // moves inside a group, with copies
-    std::vector<std::vector<double>> own_;                                        // [group][label], microseconds; forbidden where not allowed
+    std::vector<std::vector<double>> own_;  // [group][label], microseconds; forbidden where not allowed
     label_subset alive_;
 
     /// The steps that an edge may take. A move that must cost nothing takes free steps only; one that keeps partial values reduces none.
@@ -205,7 +205,8 @@ private:
     /// Clears what no label that is in supports. Labels of one layout, or of one signature where moves cost, are asked about once.
     template <class Allowed>
     static bool support(std::vector<char> const& by, std::vector<char>& labels, std::vector<layout_id> const& of_by,
-                        std::vector<layout_id> const& of_labels, std::vector<std::uint64_t> const& partial, bool by_layout, Allowed allowed) {
+                        std::vector<layout_id> const& of_labels, std::vector<std::uint64_t> const& partial, bool by_layout,
+                        Allowed allowed) {
         auto const kind = [&](layout_id l) { return by_layout ? std::uint64_t{l} : partial[l]; };
         std::map<std::uint64_t, std::size_t> sources;  // kind -> a label of it that is in
         for (std::size_t j = 0; j < by.size(); ++j)

@@ -48,7 +48,8 @@ inline std::vector<double> computation(planning_problem const& p, decision_group
     if (!group.of_strategies) return costs;
     auto const& c = p.classes.classes[group.op_class];
     auto const copies = static_cast<double>(group.members.size());
-    for (std::size_t l = 0; l < costs.size(); ++l) costs[l] = copies * (c.compute[group.strategies[l]] + c.communication[group.strategies[l]]);
+    for (std::size_t l = 0; l < costs.size(); ++l)
+        costs[l] = copies * (c.compute[group.strategies[l]] + c.communication[group.strategies[l]]);
     return costs;
 }
 

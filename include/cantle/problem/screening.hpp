@@ -57,7 +57,8 @@ inline double table_entries(planning_problem const& p) {
     for (auto const& e : p.edges)
         if (p.grouping.group_of[e.from] != p.grouping.group_of[e.to]) keys.insert(columns.of(e));
     double sum = 0;
-    for (auto const& k : keys) sum += static_cast<double>(columns.layouts(k.from).size()) * static_cast<double>(columns.layouts(k.to).size());
+    for (auto const& k : keys)
+        sum += static_cast<double>(columns.layouts(k.from).size()) * static_cast<double>(columns.layouts(k.to).size());
     return sum;
 }
 
