@@ -123,6 +123,11 @@ TEST_CASE("products of a lattice potential are those of its entries") {
         out.resize(p.rows());
         mrf::min_plus_over_cols(p, cols.data(), out.data());
         CHECK(out == over_cols);
+        std::vector<double> row(p.cols(), 1.0), col(p.rows(), 1.0);
+        mrf::add_row(p, static_cast<mrf::label>(p.rows() - 1), row.data());
+        mrf::add_col(p, 0, col.data());
+        for (mrf::label c = 0; c < p.cols(); ++c) CHECK(row[c] == 1 + p(static_cast<mrf::label>(p.rows() - 1), c));
+        for (mrf::label r = 0; r < p.rows(); ++r) CHECK(col[r] == 1 + p(r, 0));
     }
     CHECK(pairs > 1000);
 }

@@ -41,12 +41,10 @@ public:
     std::size_t cols() const { return of_col_->size(); }
     /// A whole transform for one entry.
     double operator()(mrf::label r, mrf::label c) const {
-        if ((*of_row_)[r] == (*of_col_)[c]) return 0;
-        auto& d = scratch();
-        d.assign(metric_->forward.size(), mrf::forbidden);
-        d[(*of_row_)[r]] = 0;
-        metric_->forward.transform(d.data());
-        return d[(*of_col_)[c]] + metric_->tie;
+        std::vector<std::uint32_t> const one{(*of_col_)[c]};
+        double price = 0;
+        slice(metric_->forward, (*of_row_)[r], one, &price);
+        return price;
     }
     /// Distances are not negative: a lower bound is all that message passing asks for.
     double lowest() const { return 0; }
@@ -54,6 +52,9 @@ public:
 
     void min_plus_over_rows(double const* in, double* out) const { product(metric_->forward, *of_row_, *of_col_, in, out); }
     void min_plus_over_cols(double const* in, double* out) const { product(metric_->backward, *of_col_, *of_row_, in, out); }
+    /// One transform each.
+    void add_row(mrf::label r, double* to) const { slice(metric_->forward, (*of_row_)[r], *of_col_, to); }
+    void add_col(mrf::label c, double* to) const { slice(metric_->backward, (*of_col_)[c], *of_row_, to); }
 
 private:
     std::shared_ptr<lattice_metric const> metric_;
@@ -63,6 +64,13 @@ private:
     static std::vector<double>& scratch() {
         static thread_local std::vector<double> d;
         return d;
+    }
+    void slice(distance_graph const& graph, std::uint32_t from, std::vector<std::uint32_t> const& to, double* out) const {
+        auto& d = scratch();
+        d.assign(graph.size(), mrf::forbidden);
+        d[from] = 0;
+        graph.transform(d.data());
+        for (std::size_t k = 0; k < to.size(); ++k) out[k] += to[k] == from ? 0 : d[to[k]] + metric_->tie;
     }
     void product(distance_graph const& graph, std::vector<std::uint32_t> const& from, std::vector<std::uint32_t> const& to,
                  double const* in, double* out) const {
