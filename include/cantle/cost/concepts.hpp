@@ -26,6 +26,13 @@ concept HasCostHash = requires(C const& c, stable_hasher& h) { c.feed(h); };
 template <class C>
 concept CostModel = PricesCompute<C> && PricesCollectives<C> && HasCostHash<C>;
 
+/// A cost model whose const members may be called by several threads at once says `static constexpr bool allows_threads = true`.
+template <class C>
+inline constexpr bool allows_threads = [] {
+    if constexpr (requires { { C::allows_threads } -> std::convertible_to<bool>; }) return C::allows_threads;
+    else return false;
+}();
+
 /// Called at a public door: one clear sentence per missing part.
 template <class C>
 constexpr void require_cost_model() {

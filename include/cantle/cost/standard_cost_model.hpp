@@ -19,6 +19,8 @@ struct standard_cost_options {
 /// An immutable value; two of them share nothing (case C17), and calls from many threads are safe.
 class standard_cost_model {
 public:
+    static constexpr bool allows_threads = true;  ///< prices are computed from constants
+
     /// Throws mesh_does_not_divide (a node of no GPUs), bad_cost where a figure of the cluster or an option is not above 0.
     standard_cost_model(device_mesh mesh, cluster machine, standard_cost_options options = {})
         : mesh_(std::move(mesh)), machine_(std::move(machine)), options_(options), roofline_(machine_.gpu, options.compute),

@@ -53,7 +53,10 @@ template <class Rules, class Cost, class Solve>
 solved_problem build_and_solve(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                problem_options const& asked, plan_options const& options, Solve solve, control const& limits,
                                planning_statistics& stats) {
-    auto problem = form_problem(g, mesh, rules, cost, asked, &stats.clock);
+    std::size_t const threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    auto how_built = asked;
+    how_built.threads = threads;
+    auto problem = form_problem(g, mesh, rules, cost, how_built, &stats.clock);
     auto const first_plan = [&](seed_axes_of which, std::size_t radius) {
         stats.clock.enter("seeds");
         return seed_ball(problem, seed_axes(problem, g, rules, cost, which, {}, limits), radius);
@@ -67,7 +70,7 @@ solved_problem build_and_solve(training_graph const& g, device_mesh const& mesh,
         screening_options how;
         how.max_sweeps = options.max_sweeps;
         how.relative_gap = options.relative_gap;
-        how.threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+        how.threads = threads;
         screened = screen_labels(problem, g, how, limits, first);
         stats.screening = {true, screened.sweeps, screened.small_problems, 0, 0};
         for (auto const& group : problem.grouping.groups) stats.screening.labels += group.label_count();

@@ -158,7 +158,7 @@ planning_problem form_problem(training_graph const& g, device_mesh const& mesh, 
     p.grouping = form_groups(g, mesh, options.boundary, options.clustering, p.relays, p.classes, domains, p.edges, pin_of, p.layouts);
     detail::announce_moves(p);
     stage("costs");
-    p.tables.form(p.layouts, cost);
+    p.tables.form(p.layouts, cost, options.threads);
     stage("build");
     return p;
 }
@@ -170,7 +170,7 @@ inline void price_problem(planning_problem& p, training_graph const& g, stage_cl
     stage("costs");
     p.tables.clear_wants();
     detail::announce_moves(p);
-    p.tables.price(p.layouts);
+    p.tables.price(p.layouts, p.options.threads);
     stage("build");
     detail::problem_builder(p, g).run();
 }

@@ -2,6 +2,7 @@
 #pragma once
 // Prices of moving tensors between layouts, one placement lattice per (shape, element size). Tables hold only the layouts that some
 // neighbour names; the lattice stays the only source of prices and paths.
+#include <cantle/base/task_order.hpp>
 #include <cantle/cost/concepts.hpp>
 #include <cantle/mesh/placement_lattice.hpp>
 #include <cantle/problem/op_classes.hpp>
@@ -33,19 +34,20 @@ public:
         entries_[c].from.insert(from.begin(), from.end());
         entries_[c].to.insert(to.begin(), to.end());
     }
-    /// Form the lattices between all announced layouts. Call once, after all want().
+    /// Form the lattices between all announced layouts. Call once, after all want(). Several threads ask a cost model that says that it
+    /// allows that (cost/concepts.hpp).
     template <CostModel Cost>
-    void form(layout_table const& layouts, Cost const& cost) {
+    void form(layout_table const& layouts, Cost const& cost, std::size_t threads = 1) {
         auto const price = [&cost](collective_call const& call) {
             return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind)));
         };
-        for (auto& e : entries_) {
+        for_each_entry(allows_threads<Cost> ? threads : 1, [&](entry& e) {
             std::set<layout_id> both(e.from);
             both.insert(e.to.begin(), e.to.end());
             std::vector<layout> terminals;
             for (auto l : both) terminals.push_back(layouts[l]);
             e.lattice.emplace(e.tensor_class, terminals, price);
-        }
+        });
     }
     /// Forget what was announced and priced; lattices stay. What is announced from here on must have been before.
     void clear_wants() {
@@ -55,8 +57,8 @@ public:
         }
     }
     /// Price all announced pairs. Precondition: form().
-    void price(layout_table const& layouts) {
-        for (auto& e : entries_) {
+    void price(layout_table const& layouts, std::size_t threads = 1) {
+        for_each_entry(threads, [&](entry& e) {
             std::vector<layout> sources, targets;
             for (auto l : e.from) sources.push_back(layouts[l]);
             for (auto l : e.to) targets.push_back(layouts[l]);
@@ -65,7 +67,7 @@ public:
             auto rows = e.lattice->distances(sources, targets);
             std::size_t i = 0;
             for (auto l : e.from) e.distance.emplace(l, std::move(rows[i++]));
-        }
+        });
     }
     /// Prices of from -> each of `to` in microseconds; infinity where no path exists, 0 to itself. Precondition: announced and priced.
     std::vector<double> costs(tensor_class_id c, layout_id from, std::vector<layout_id> const& to) const {
@@ -93,6 +95,16 @@ private:
     device_mesh mesh_;
     shard_policy policy_;
     std::vector<entry> entries_;
+
+    /// f(entry) for all, each on its own: the order does not matter. Few layouts are not worth a thread.
+    template <class F>
+    void for_each_entry(std::size_t threads, F f) {
+        std::size_t layouts = 0;
+        for (auto const& e : entries_) layouts += e.from.size();
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> const no_order;
+        run_in_order(step_order::of(entries_.size(), no_order), layouts < 1000 ? 1 : threads,
+                     [&](std::size_t, std::uint32_t i) { f(entries_[i]); });
+    }
     std::map<std::pair<shape, int>, tensor_class_id> ids_;
 };
 

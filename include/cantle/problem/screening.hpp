@@ -174,7 +174,7 @@ private:
         messages.decode(false);
         messages.threads(options_.threads);
         std::vector<char> out(messages.label_total(), 0);
-        std::size_t next_try = result_.decisions.empty() ? 2 : 8;
+        std::size_t next_try = result_.decisions.empty() ? 2 : 16;
         double bound_then = result_.lower_bound, energy_then = result_.energy;
         auto const left = [&] {
             label_subset kept(alive.size());
@@ -204,7 +204,7 @@ private:
             if (i % 10 == 0) {
                 // Where ten sweeps close a hundredth of the gap only, exact search on tables is the better tool.
                 bool const creeps = result_.lower_bound - bound_then <= 0.01 * (result_.energy - result_.lower_bound);
-                if (creeps && result_.energy == energy_then && !result_.decisions.empty()) {
+                if (creeps && result_.energy == energy_then && !result_.decisions.empty() && !try_labels(active(messages, out, alive))) {
                     result_.finished = pairs_of(result_.kept) <= options_.most_entries;
                     break;
                 }
