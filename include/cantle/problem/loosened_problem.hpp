@@ -178,7 +178,8 @@ private:
             auto const first_output = static_cast<std::uint32_t>(g_[v].operands.size());
             for (mrf::label l = 0; l < p_.grouping.groups[i].label_count(); ++l) {
                 auto const at = p_.layout_at(v, op ? first_output : 0, l);
-                m.allowed.push_back(op ? p_.layouts[at] == wanted : std::find(strict_[v].begin(), strict_[v].end(), at) != strict_[v].end());
+                bool const fits = op ? p_.layouts[at] == wanted : std::count(strict_[v].begin(), strict_[v].end(), at) > 0;
+                m.allowed.push_back(fits);
             }
             if (std::find(masks_[i].begin(), masks_[i].end(), m) == masks_[i].end()) masks_[i].push_back(std::move(m));
         }
