@@ -53,7 +53,7 @@ TEST_CASE("two pins that conflict through one op are named, the innocent ones ar
     CHECK(e.subject() == "pin a=R; pin s=P");
     CHECK(e.problem() == "no choice of strategies satisfies these 2 together, without any one there is one; they meet at 'a', 's'");
     CHECK(e.remedy() == "loosen one of them");
-    for (std::size_t without : {2, 4}) {
+    for (std::size_t without : {std::size_t{2}, std::size_t{4}}) {
         auto fewer = pins;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(without));
         check_feasible(g, free_with(fewer));

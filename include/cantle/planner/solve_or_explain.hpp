@@ -24,29 +24,40 @@ inline void count(planning_problem const& p, planning_statistics& stats) {
     for (auto const& group : p.grouping.groups) stats.labels += group.label_count();
 }
 
-/// The problem as asked, solved. Throws unsatisfiable_constraint with a minimal set of demands where they leave no choice.
-/// `solve(p)`: the search.
+/// Why there is no choice: the demands that conflict, or `e` where it cannot be told or says more.
+template <class Rules, class Cost>
+[[noreturn]] void explain(error const& e, training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
+                          problem_options const& asked) {
+    auto const conflict = find_demand_conflict(g, mesh, rules, cost, asked);
+    // What building says of one pin is more exact: it lists the layouts that there are.
+    if (!conflict || (conflict->of_one_pin && e.subject().rfind("pin ", 0) == 0)) throw error(e);
+    throw conflict_error(*conflict);
+}
+
+/// The problem as asked, solved. Throws unsatisfiable_constraint with a minimal set of demands where they leave no choice, and what
+/// `solve(p)`, the search, throws.
 template <class Rules, class Cost, class Solve>
 solved_problem solve_or_explain(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                 problem_options const& asked, plan_options const& options, Solve solve, control const& limits,
                                 planning_statistics& stats) {
-    try {
-        auto [problem, solved] = build_and_solve(g, mesh, rules, cost, asked, options, solve, limits, stats);
-        if (solved.labels.empty())
-            throw error(error_code::unsatisfiable_constraint, "the constraints together",
-                        solved.status == solve_status::infeasible ? "no choice of strategies satisfies all of them"
-                                                                  : "within the limits no choice of strategies was found",
-                        "loosen a pin or the boundary");
-        count(problem, stats);
-        stats.solver = solved.stats;
-        return {std::move(problem), std::move(solved)};
-    } catch (error const& e) {
-        if (e.code() != error_code::unsatisfiable_constraint) throw;
-        auto const conflict = find_demand_conflict(g, mesh, rules, cost, asked);
-        // What building says of one pin is more exact: it lists the layouts that there are.
-        if (!conflict || (conflict->of_one_pin && e.subject().rfind("pin ", 0) == 0)) throw;
-        throw conflict_error(*conflict);
-    }
+    auto const search = [&] {
+        try {
+            return build_and_solve(g, mesh, rules, cost, asked, options, solve, limits, stats);
+        } catch (error const& e) {
+            if (e.code() != error_code::unsatisfiable_constraint) throw;
+            explain(e, g, mesh, rules, cost, asked);
+        }
+    };
+    auto found = search();
+    if (found.solved.labels.empty())
+        explain(error(error_code::unsatisfiable_constraint, "the constraints together",
+                      found.solved.status == solve_status::infeasible ? "no choice of strategies satisfies all of them"
+                                                                      : "within the limits no choice of strategies was found",
+                      "loosen a pin or the boundary"),
+                g, mesh, rules, cost, asked);
+    count(found.problem, stats);
+    stats.solver = found.solved.stats;
+    return found;
 }
 
 }  // namespace cantle::detail

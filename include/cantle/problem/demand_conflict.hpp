@@ -4,12 +4,12 @@
 // Idea: QuickXplain over the demands of the boundary, each a mask over the labels of one loosened problem, with all rules of the planner's
 // own in force; then those rules are left out one by one where the conflict stays without them. What remains is minimal: without any one
 // of it a plan exists.
-// Complexity: one build of the problem, one more per rule of the planner's own that matters, and few solves of its small hard part.
+// Complexity: one build of the problem, whose factor graph is made anew for each rule of the planner's own, and few solves of its small
+// hard part.
 #include <cantle/base/quick_xplain.hpp>
 #include <cantle/problem/constraint_texts.hpp>
 #include <cantle/problem/loosened_problem.hpp>
 
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -29,70 +29,49 @@ struct demand_conflict {
 
 namespace detail {
 
-template <class Rules, class Cost>
 class demand_conflict_finder {
 public:
-    demand_conflict_finder(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
-                           problem_options const& options)
-        : g_(g), mesh_(mesh), rules_(rules), cost_(cost), options_(options) {
+    demand_conflict_finder(loosened_problem& problem, device_mesh const& mesh, problem_options const& options)
+        : problem_(problem), mesh_(mesh), options_(options) {
         own_.clustering = options.clustering;
     }
     /// Nothing when the demands do not conflict, or it cannot be told.
     std::optional<demand_conflict> run() {
         std::vector<std::uint32_t> all(options_.boundary.pins.size() + 3);
         std::iota(all.begin(), all.end(), 0U);
-        auto problem = build();
-        std::vector<std::uint32_t> demands;
-        if (problem) {
-            auto const test = [&](std::vector<std::uint32_t> const& some) { return problem->satisfiable(some); };
-            auto found = minimal_conflict_of(all, test);
+        if (problem_.regroup(own_)) {
+            auto found = minimal_conflict_of(all, [this](std::vector<std::uint32_t> const& some) { return problem_.satisfiable(some); });
             if (!found) return std::nullopt;
-            demands = std::move(*found);
-        }
-        demand_conflict c;
-        auto const leave_out = [&](bool own_rules::*rule, bool matters, char const* text) {
-            if (!matters) return;
-            own_.*rule = false;
-            auto without = build();
-            if (without && without->satisfiable(demands)) {
-                own_.*rule = true;
-                c.rules.push_back(text);
-                c.by_clustering |= rule == &own_rules::clustering;
-            } else problem = std::move(without);
-        };
-        leave_out(&own_rules::clustering, own_.clustering && (!problem || problem->clustering_matters()),
-                  "copies of a layer share one decision");
-        leave_out(&own_rules::gradient_types, !problem || problem->gradient_types_matter(),
-                  "gradients are reduced in the type of their sink");
-        leave_out(&own_rules::casts, !problem || problem->casts_matter(),
+            demands_ = std::move(*found);
+        }  // else the rules alone conflict
+        leave_out(&own_rules::clustering, own_.clustering, "copies of a layer share one decision");
+        leave_out(&own_rules::gradient_types, problem_.gradient_types_matter(), "gradients are reduced in the type of their sink");
+        leave_out(&own_rules::casts, problem_.casts_matter(),
                   "parameters are gathered behind their cast and gradients reduced behind theirs");
         leave_out(&own_rules::pairing, true, pairing_text);
-        if (!problem) problem = build();
-        for (auto i : demands) c.demands.push_back(text(i));
-        c.of_one_pin = c.rules.empty() && demands.size() == 1 && demands[0] < options_.boundary.pins.size();
-        if (problem) c.tensors = problem->where(demands);
-        else c.tensors = quoted_in(failed_at_);
-        return c;
+        for (auto i : demands_) result_.demands.push_back(text(i));
+        result_.by_clustering = own_.clustering;
+        result_.of_one_pin = result_.rules.empty() && demands_.size() == 1 && demands_[0] < options_.boundary.pins.size();
+        result_.tensors = problem_.regroup(own_) ? problem_.where(demands_) : quoted_in(problem_.failed_at());
+        return std::move(result_);
     }
 
 private:
-    training_graph const& g_;
+    loosened_problem& problem_;
     device_mesh const& mesh_;
-    Rules const& rules_;
-    Cost const& cost_;
     problem_options const& options_;
     own_rules own_;
-    std::string failed_at_;
+    std::vector<std::uint32_t> demands_;
+    demand_conflict result_;
 
-    /// Nothing where the rules in force leave no choice somewhere whatever is demanded.
-    std::unique_ptr<loosened_problem> build() {
-        try {
-            return std::make_unique<loosened_problem>(g_, mesh_, rules_, cost_, options_, own_);
-        } catch (error const& e) {
-            if (e.code() != error_code::unsatisfiable_constraint) throw;
-            failed_at_ = e.subject();
-            return nullptr;
-        }
+    /// Where the conflict stays without a rule of the planner's own, the rule is none of its reasons.
+    void leave_out(bool own_rules::*rule, bool matters, char const* text) {
+        if (matters) {
+            own_.*rule = false;
+            if (!problem_.regroup(own_) || !problem_.satisfiable(demands_)) return;
+            own_.*rule = true;
+            result_.rules.push_back(text);
+        } else own_.*rule = false;
     }
     /// Names that an error's subject has between quotes.
     static std::vector<std::string> quoted_in(std::string const& subject) {
@@ -122,7 +101,8 @@ private:
 template <class Rules, class Cost>
 std::optional<demand_conflict> find_demand_conflict(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                                     problem_options const& options) {
-    return detail::demand_conflict_finder<Rules, Cost>(g, mesh, rules, cost, options).run();
+    detail::loosened_problem problem(g, mesh, rules, cost, options);
+    return detail::demand_conflict_finder(problem, mesh, options).run();
 }
 
 /// The conflict as an error that names demands, rules and tensors.

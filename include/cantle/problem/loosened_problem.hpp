@@ -48,42 +48,48 @@ class loosened_problem {
 public:
     using set = std::vector<std::uint32_t>;  // of demands
 
-    /// Throws unsatisfiable_constraint where the rules alone leave no label somewhere.
+    /// Rules, prices and tables; regroup() does the rest and can be repeated.
     template <class Rules, class Cost>
-    loosened_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, problem_options const& options,
-                     own_rules const& own)
-        : g_(g), p_(mesh, options) {
-        auto const& b = options.boundary;
-        auto const pin_of = match_pins(g, b);
-        auto const strict = boundary_domains(g, mesh, b, pin_of, p_.layouts, options.policy());
-        auto const domains = loosened(strict, mesh);
+    loosened_problem(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost, problem_options const& options)
+        : g_(g), unpaired_(without_pairs(g)), p_(mesh, options), pin_of_(match_pins(g, options.boundary)),
+          strict_(boundary_domains(g, mesh, options.boundary, pin_of_, p_.layouts, options.policy())), domains_(loosened()) {
         cast_sides const casts(g);
         p_.classes = intern_op_classes(g, mesh, rules, cost, p_.layouts,
-                                       [&](vertex v) { return casts.is_parameter_cast(v) ? &domains[g[v].operands[0].node] : nullptr; },
+                                       [&](vertex v) { return casts.is_parameter_cast(v) ? &domains_[g[v].operands[0].node] : nullptr; },
                                        options.policy());
         p_.relays = find_relays(g);
-        p_.edges = collect_edges(g, p_.relays, casts, gradient_chains(g, p_.classes, p_.layouts), p_.tables);
-        for (auto& e : p_.edges) {
-            casts_matter_ |= e.free_only;
-            gradient_types_matter_ |= e.keeps_partial;
-            e.free_only &= own.casts;
-            e.keeps_partial &= own.gradient_types;
-        }
-        // Pins are masks here, but still keep apart what they tell apart: negative numbers do that.
-        std::vector<std::int32_t> apart;
-        for (auto i : pin_of) apart.push_back(-2 - i);
-        auto const unpaired = own.pairing ? training_graph{} : without_pairs(g);
-        p_.grouping = form_groups(own.pairing ? g : unpaired, mesh, b, own.clustering, p_.relays, p_.classes, domains, p_.edges, apart,
-                                  p_.layouts);
+        edges_ = collect_edges(g, p_.relays, casts, gradient_chains(g, p_.classes, p_.layouts), p_.tables);
+        // With no rules labels are most, so the tables have all that any rules will ask for.
+        prepare({false, false, false, false});
         announce_moves(p_);
         p_.tables.form(p_.layouts, cost);
-        price_problem(p_, g);
-        make_masks(strict, pin_of);
+        p_.tables.price(p_.layouts);
     }
 
-    bool casts_matter() const { return casts_matter_; }
-    bool gradient_types_matter() const { return gradient_types_matter_; }
-    bool clustering_matters() const { return p_.grouping.copies > 0; }
+    /// Makes these rules hold. False where they leave no label somewhere, whatever is demanded; failed_at() then has the names.
+    bool regroup(own_rules const& own) {
+        try {
+            prepare(own);
+            p_.factors = {};
+            problem_builder(p_, g_).run();
+        } catch (error const& e) {
+            if (e.code() != error_code::unsatisfiable_constraint) throw;
+            failed_at_ = e.subject();
+            return false;
+        }
+        make_masks();
+        return true;
+    }
+    std::string const& failed_at() const { return failed_at_; }
+
+    bool casts_matter() const {
+        return std::any_of(edges_.begin(), edges_.end(), [](flow_edge const& e) { return e.free_only; });
+    }
+    bool gradient_types_matter() const {
+        return std::any_of(edges_.begin(), edges_.end(), [](flow_edge const& e) { return e.keeps_partial; });
+    }
+
+    // These three: precondition: regroup() returned true.
 
     /// Is there a choice that satisfies these demands? Also true where solving could not refute it.
     bool satisfiable(set const& demands) const {
@@ -117,21 +123,38 @@ private:
         bool operator==(mask const&) const = default;
     };
     training_graph const& g_;
+    training_graph unpaired_;
     planning_problem p_;
+    std::vector<std::int32_t> pin_of_;
+    std::vector<std::vector<layout_id>> strict_, domains_;  // [vertex] as demanded, and loosened
+    std::vector<flow_edge> edges_;          // with all rules in force
     std::vector<std::vector<mask>> masks_;  // [group]
     mrf::hard_part hard_;
-    bool casts_matter_ = false, gradient_types_matter_ = false;
+    std::string failed_at_;
 
+    /// Edges and groups under these rules.
+    void prepare(own_rules const& own) {
+        p_.edges = edges_;
+        for (auto& e : p_.edges) {
+            e.free_only = e.free_only && own.casts;
+            e.keeps_partial = e.keeps_partial && own.gradient_types;
+        }
+        // Pins are masks here, but still keep apart what they tell apart: negative numbers do that.
+        std::vector<std::int32_t> apart;
+        for (auto i : pin_of_) apart.push_back(-2 - i);
+        p_.grouping = form_groups(own.pairing ? g_ : unpaired_, p_.mesh, p_.options.boundary, own.clustering, p_.relays, p_.classes,
+                                  domains_, p_.edges, apart, p_.layouts);
+    }
     /// Every layout that some boundary allows; those that this one allows first, so that what is demanded otherwise is no copy.
-    std::vector<std::vector<layout_id>> loosened(std::vector<std::vector<layout_id>> const& strict, device_mesh const& mesh) {
+    std::vector<std::vector<layout_id>> loosened() {
         boundary free;
         free.inputs = "free";
         free.parameters = parameter_storage::free;
-        auto domains = boundary_domains(g_, mesh, free, std::vector<std::int32_t>(g_.size(), -1), p_.layouts, p_.options.policy());
+        auto domains = boundary_domains(g_, p_.mesh, free, std::vector<std::int32_t>(g_.size(), -1), p_.layouts, p_.options.policy());
         for (vertex v = 0; v < g_.size(); ++v) {
-            auto all = strict[v];
+            auto all = strict_[v];
             for (auto l : domains[v])
-                if (std::find(strict[v].begin(), strict[v].end(), l) == strict[v].end()) all.push_back(l);
+                if (std::find(strict_[v].begin(), strict_[v].end(), l) == strict_[v].end()) all.push_back(l);
             domains[v] = std::move(all);
         }
         return domains;
@@ -141,11 +164,12 @@ private:
             if (is_paired(n)) n.of.reset();
         return g;
     }
-    void make_masks(std::vector<std::vector<layout_id>> const& strict, std::vector<std::int32_t> const& pin_of) {
+    void make_masks() {
         demand_numbers const numbers(p_.options.boundary);
+        masks_.clear();
         masks_.resize(p_.grouping.groups.size());
         for (vertex v = 0; v < g_.size(); ++v) {
-            mask m{numbers.of(g_[v], pin_of[v]), {}};
+            mask m{numbers.of(g_[v], pin_of_[v]), {}};
             if (m.demand == demand_numbers::none) continue;
             bool const op = g_[v].role == node_role::computation;
             auto const wanted = op ? layout::parse(p_.mesh, p_.options.boundary.pins[m.demand].layout) : layout();
@@ -153,7 +177,8 @@ private:
             auto const first_output = static_cast<std::uint32_t>(g_[v].operands.size());
             for (mrf::label l = 0; l < p_.grouping.groups[i].label_count(); ++l) {
                 auto const at = p_.layout_at(v, op ? first_output : 0, l);
-                m.allowed.push_back(op ? p_.layouts[at] == wanted : std::find(strict[v].begin(), strict[v].end(), at) != strict[v].end());
+                bool const fits = op ? p_.layouts[at] == wanted : std::count(strict_[v].begin(), strict_[v].end(), at) > 0;
+                m.allowed.push_back(fits);
             }
             if (std::find(masks_[i].begin(), masks_[i].end(), m) == masks_[i].end()) masks_[i].push_back(std::move(m));
         }
