@@ -13,6 +13,7 @@
 #include <cantle/graph/validate.hpp>
 #include <cantle/mrf/solve.hpp>
 #include <cantle/plan/plan.hpp>
+#include <cantle/problem/budget.hpp>
 #include <cantle/problem/build_problem.hpp>
 #include <cantle/rules/fallback.hpp>
 
@@ -34,6 +35,7 @@ struct plan_options {
     std::size_t max_sweeps = 2000;     ///< of TRW-S
     bool uneven = false;               ///< shards may be nested ceil chunks where an axis does not divide a dim (docs/uneven.md)
     rule_fallback fallback = rule_fallback::none;  ///< of ops that no rule covers: an error, or whole on every rank
+    std::vector<budget> budgets = {};  ///< sums that must not exceed a limit: bytes of parameters and others (docs/budgets.md)
 };
 
 /// What a run did, beside the plan: for reports and benches.
@@ -59,6 +61,7 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     list.push_back("gradients lie as their parameter or input, tangents as their output");
     for (auto const& p : b.pins) list.push_back("pin: " + p.tensor + "=" + p.layout);
     if (o.uneven) list.push_back("shards: uneven ones allowed");
+    for (auto const& b : o.budgets) list.push_back(budget_text(b));
     return list;
 }
 
@@ -66,6 +69,7 @@ inline digest options_hash(plan_options const& o, std::vector<std::string> const
     stable_hasher h;
     h.add("cantle-options-1").add(o.clustering).add(o.tie_break).add(o.relative_gap).add(o.max_sweeps).add(constraints);
     if (o.uneven || o.fallback != rule_fallback::none) h.add(o.uneven).add(o.fallback);
+    for (auto const& b : o.budgets) h.add("budget").add(b.name).add(b.limit).add(b.factor);
     return h.finish();
 }
 
@@ -78,6 +82,7 @@ inline void check_options(plan_options const& o) {
     };
     check(o.tie_break, "tie_break");
     check(o.relative_gap, "relative_gap");
+    check_budgets(o.budgets);
 }
 
 /// A cost model that says for which mesh it was made must have been made for this one; names of axes do not matter.
@@ -199,7 +204,10 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     auto const problem =
         build_problem(g, mesh, used, cost, {options.boundary, options.clustering, options.tie_break, options.uneven}, &stats.clock);
     stats.clock.enter("solve");
-    auto const solved = mrf::solve(problem.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
+    mrf::solve_options const solving{.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps};
+    auto const within = options.budgets.empty() ? budgeted_solution{mrf::solve(problem.factors, solving, limits), {}}
+                                                : solve_within(problem, g, options.budgets, solving, limits);
+    auto const& solved = within.solved;
     if (solved.labels.empty())
         throw error(error_code::unsatisfiable_constraint, "the constraints together", "no choice of strategies satisfies all of them",
                     "loosen a pin or the boundary");
@@ -211,6 +219,7 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     result.bounded_problem = problem.grouping.copies > 0 ? "clustered: " + std::to_string(problem.grouping.copies) + " of " +
                                                                std::to_string(g.size()) + " vertices share the decision of their first copy"
                                                          : "unclustered: every vertex decides for itself";
+    result.budgets = within.uses;
     result.constraints = constraint_texts(mesh, options);
     if (options.fallback == rule_fallback::replicate)
         for (auto const& u : uncovered_ops(g, rules)) {

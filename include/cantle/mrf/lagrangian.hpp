@@ -157,6 +157,7 @@ private:
         double plain_bound = -forbidden; // the same without the limits
         solve_stats stats;
     };
+    static constexpr double most_elimination_work = 16777216.0;  // label tuples, 2^24: some 20 ms. 2^30 took twice as long in all
     factor_graph const& g_;
     std::span<linear_budget const> budgets_;
     budget_options const& options_;
@@ -197,6 +198,10 @@ private:
         auto const priced = penalised(p.graph, p.budgets, multipliers, of_energy);
         auto options = options_.inner;
         options.relative_gap = 0;
+        if (result_.stats.evaluations > 1) {  // halving is the better branching here, and sweeps are cheaper than large eliminations
+            options.max_elimination_work = std::min(options.max_elimination_work, most_elimination_work);
+            options.max_block_work = options.max_branch_entries = 0;
+        }
         auto solved = solve(priced.graph, options, limits_);
         evaluation e;
         e.stats = solved.stats;
