@@ -186,6 +186,24 @@ TEST_CASE("cut short anywhere, the bound stays below the optimum and the labelli
     CHECK(open > 50);
 }
 
+// Parts that are closed early still hold labellings below the one found.
+TEST_CASE("with a gap to stop at the bound is that of all parts, also of those that were not searched to the end") {
+    std::size_t early = 0;
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        INFO("seed ", seed);
+        dice d(seed);
+        auto const g = residual_chain(7, 3, costs::real, d);
+        std::vector const budgets{random_budget(g, "a", costs::real, d), random_budget(g, "b", costs::tied, d)};
+        auto const want = every_labelling(g, budgets);
+        for (double gap : {0.02, 0.1, 0.5}) {
+            auto const r = solve_with_budgets(g, budgets, {.inner = {.relative_gap = gap}});
+            check_result(g, budgets, r, want);
+            early += r.status == solve_status::within_gap && r.energy > want.energy + 1e-6;
+        }
+    }
+    CHECK(early > 10);
+}
+
 //  cost 0 4    weight 3 0   two variables, no edge: each unit of the limit above 0 saves what a variable can
 //  cost 0 9    weight 3 0
 TEST_CASE("a tighter limit never costs less, multipliers are what a larger one saves, and a limit that binds nothing costs nothing") {

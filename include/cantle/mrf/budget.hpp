@@ -37,9 +37,10 @@ struct linear_budget {
 
 /// Throws bad_field when a vector or table does not fit its variable or edge, or a weight or limit is not finite.
 inline void check_budget(factor_graph const& g, linear_budget const& b) {
-    auto const bad = [&b](std::string const& what) { return error(error_code::bad_field, "budget '" + b.name + "'", what, ""); };
+    auto const bad = [&b](std::string const& what) { return error(error_code::bad_field, "budget '" + b.name + "'", what, "give finite weights, one per label or label pair"); };
     if (!std::isfinite(b.limit)) throw bad("the limit is not finite");
-    if (b.of_variable.size() > g.variable_count() || b.of_edge.size() > g.edge_count()) throw bad("it speaks of variables or edges that do not exist");
+    if (b.of_variable.size() > g.variable_count() || b.of_edge.size() > g.edge_count())
+        throw bad("it speaks of variables or edges that do not exist");
     auto const finite = [&](std::vector<double> const& list) {
         for (double w : list)
             if (!std::isfinite(w)) throw bad("a weight is not finite");

@@ -41,6 +41,7 @@ namespace cantle::mrf {
 struct budget_options {
     solve_options inner = {};            ///< of every penalised graph; its relative_gap is that of the whole
     std::size_t max_evaluations = 1500;  ///< penalised graphs solved, all together
+    double max_entries = 4294967296.0;   ///< table entries of all of them, 2^32: a minute or two where tables are large
     std::size_t root_evaluations = 80;   ///< of the search for the multipliers
     std::size_t node_evaluations = 6;    ///< of the same in a half
 };
@@ -169,6 +170,7 @@ private:
     std::set<std::vector<label>> known_;
     labelling best_;
     bool found_ = false, stopped_ = false, out_of_sweeps_ = false;
+    double entries_ = 0;
     double error_ = 0;  // what grids may have hidden, at most
 
     std::size_t evaluations() const { return result_.stats.evaluations; }
@@ -195,6 +197,7 @@ private:
     evaluation evaluate(budgeted_graph const& p, std::vector<std::vector<label>> const& kept, std::span<double const> multipliers,
                         bool of_energy) {
         ++result_.stats.evaluations;
+        for (auto const& edge : p.graph.edges()) entries_ += static_cast<double>(p.graph.table(edge.table).values.size());
         auto const priced = penalised(p.graph, p.budgets, multipliers, of_energy);
         auto options = options_.inner;
         options.relative_gap = 0;
@@ -318,7 +321,7 @@ private:
         double best = -forbidden;
         bool const is_root = h.depth == 0;
         for (std::size_t i = 0; i < most; ++i) {
-            if (evaluations() >= options_.max_evaluations) return true;
+            if (evaluations() >= options_.max_evaluations || entries_ >= options_.max_entries) return true;
             if (limits_.expired()) {
                 stopped_ = true;
                 return true;
@@ -385,6 +388,9 @@ private:
     /// Splits h until every part is closed or the evaluations are used up. Returns a bound of h, forbidden when nothing is in it.
     double branch(half const& root, std::size_t evaluations_more) {
         std::size_t const until = evaluations_more == options_.max_evaluations ? evaluations_more : evaluations() + evaluations_more;
+        double const share = static_cast<double>(until - std::min(until, evaluations())) /
+                             static_cast<double>(std::max<std::size_t>(options_.max_evaluations - std::min(options_.max_evaluations, evaluations()), 1));
+        double const most_entries = entries_ + share * (options_.max_entries - entries_);
         double closed = forbidden;  // least bound of the parts that are done with
         std::map<std::pair<double, std::size_t>, half> open;
         std::size_t number = 0;
@@ -392,7 +398,7 @@ private:
         while (!open.empty()) {
             auto const first = open.begin();
             if (first->first.first >= cutoff()) break;
-            if (evaluations() >= until || stopped_) break;
+            if (evaluations() >= until || entries_ >= most_entries || stopped_) break;
             auto const h = std::move(first->second);
             open.erase(first);
             auto const [at, cut] = split(h);
