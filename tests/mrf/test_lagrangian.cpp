@@ -174,7 +174,8 @@ TEST_CASE("cut short anywhere, the bound stays below the optimum and the labelli
                                  .max_block_work = 0,
                                  .max_branch_entries = 0,
                                  .reduce = {.max_table = 0, .max_work = 0}};
-        for (auto const& options : {budget_options{.max_evaluations = 1 + d.below(12)}, budget_options{.inner = bare, .max_evaluations = 30},
+        for (auto const& options : {budget_options{.max_evaluations = 1 + d.below(12)},
+                                    budget_options{.inner = bare, .max_evaluations = 30},
                                     budget_options{.inner = {.relative_gap = 0.2}}}) {
             auto const r = solve_with_budgets(g, budgets, options);
             check_result(g, budgets, r, want);

@@ -98,8 +98,10 @@ TEST_CASE("what a budget says is used is what the plan holds, copies of a layer 
         bool const sharded = what.ends_with("sharded");
         auto const storage = sharded ? parameter_storage::fully_sharded : parameter_storage::free;
         auto const* const mesh = what[0] == '8' ? "8" : "2x4";
-        auto const p = plan_on(g, mesh, {named("parameters", unlimited), named("optimizer", unlimited, 4), named("saved_activations", unlimited),
-                                         named("kept_weights", unlimited), named("parameter_ratio", 1)}, storage);
+        auto const p = plan_on(g, mesh,
+                               {named("parameters", unlimited), named("optimizer", unlimited, 4), named("saved_activations", unlimited),
+                                named("kept_weights", unlimited), named("parameter_ratio", 1)},
+                               storage);
         if (sharded) CHECK(p.budgets[3].use > 0);
         REQUIRE(p.budgets.size() == 5);
         CHECK(p.budgets[0].use == static_cast<double>(p.memory.parameters_local));
@@ -168,15 +170,17 @@ TEST_CASE("free parameters under the smallest reachable budget cost what fully s
 
 TEST_CASE("sums of one's own: over moves they count the moves of the plan, over strategies its vertices") {
     auto const g = residual_mlp(2);
+    // [own_sums]
+    // "At most so many changes of layout", and "at most so many cut outputs".
     budget moves{"moves", unlimited, 0, {}, [](move_choice const& m) { return m.from == m.to ? 0.0 : 1.0; }};
     budget cut{"cut outputs", unlimited, 0,
                [](strategy_choice const& c) {
                    double n = 0;
                    for (auto const* l : c.outputs) n += !l->is_replicated();
-                   CHECK(c.outputs.size() == c.graph[c.at].outputs.size());
                    return n;
                },
                {}};
+    // [/own_sums]
     auto const p = plan_on(g, "2x4", {moves, cut});
     CHECK(p.budgets[0].use == static_cast<double>(p.moves.size()));
     double outputs = 0;

@@ -13,8 +13,9 @@ class Budgets(test_cli.CliTest):
     def test_a_plan_keeps_its_budgets_and_shows_what_they_cost(self):
         free = self.plan()
         self.assertNotIn("budgets", free)
-        most = json.loads(self.done("plan", "graph.json", "--mesh", "2x4", "--parameters", "replicated", "--json"))["memory"]["parameters_local"]
-        report = self.plan("--budget", f"parameters={most // 8}", "--budget", "optimizer=1GiB", "--optimizer-factor", "4", "-o", "plan.json")
+        most = free["memory"]["parameters_global"]
+        report = self.plan("--budget", f"parameters={most // 8}", "--budget", "optimizer=1GiB", "--optimizer-factor", "4",
+                           "-o", "plan.json")
         self.assertEqual(report["memory"]["parameters_local"], most // 8)
         parameters, optimizer = report["budgets"]
         self.assertEqual((parameters["name"], parameters["unit"], parameters["limit"]), ("parameters", "bytes", most // 8))
@@ -36,12 +37,14 @@ class Budgets(test_cli.CliTest):
         self.assertAlmostEqual(self.plan("--budget", "parameter_ratio=0.5")["budgets"][0]["limit"], 0.5)
 
     def test_what_is_no_budget_is_refused(self):
-        for text, words in [("parameters", "--budget 'parameters'"), ("parametrs=1GB", "budget 'parametrs'"), ("parameters=1gb", "'1gb' is no size"),
-                            ("parameters=-1", "'-1' is no size"), ("parameters=", "NAME=SIZE"), ("parameter_ratio=1GB", "'1GB' is no number")]:
+        for text, words in [("parameters", "--budget 'parameters'"), ("parametrs=1GB", "budget 'parametrs'"),
+                            ("parameters=1gb", "'1gb' is no size"), ("parameters=-1", "'-1' is no size"), ("parameters=", "NAME=SIZE"),
+                            ("parameter_ratio=1GB", "'1GB' is no number")]:
             self.refused_plan(701, [words], "graph.json", "--mesh", "2x4", "--budget", text)
-        self.refused_plan(701, ["budget 'parameters'", "given twice"], "graph.json", "--mesh", "2x4", "--budget", "parameters=1GB", "--budget",
-                          "parameters=2GB")
-        self.refused_plan(701, ["--optimizer-factor"], "graph.json", "--mesh", "2x4", "--budget", "optimizer=1GB", "--optimizer-factor", "0")
+        self.refused_plan(701, ["budget 'parameters'", "given twice"], "graph.json", "--mesh", "2x4", "--budget", "parameters=1GB",
+                          "--budget", "parameters=2GB")
+        self.refused_plan(701, ["--optimizer-factor"], "graph.json", "--mesh", "2x4", "--budget", "optimizer=1GB",
+                          "--optimizer-factor", "0")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@
 namespace cantle::mrf {
 
 using label_weights = std::shared_ptr<std::vector<double> const>;  ///< one per label
-using pair_weights = std::shared_ptr<cost_table const>;            ///< rows are labels of the edge's u, columns of its v, however it is stored
+using pair_weights = std::shared_ptr<cost_table const>;            ///< rows: labels of the edge's u, columns: of its v; always so
 
 /// One budget over a factor graph.
 struct linear_budget {
@@ -37,7 +37,9 @@ struct linear_budget {
 
 /// Throws bad_field when a vector or table does not fit its variable or edge, or a weight or limit is not finite.
 inline void check_budget(factor_graph const& g, linear_budget const& b) {
-    auto const bad = [&b](std::string const& what) { return error(error_code::bad_field, "budget '" + b.name + "'", what, "give finite weights, one per label or label pair"); };
+    auto const bad = [&b](std::string const& what) {
+        return error(error_code::bad_field, "budget '" + b.name + "'", what, "give finite weights, one per label or label pair");
+    };
     if (!std::isfinite(b.limit)) throw bad("the limit is not finite");
     if (b.of_variable.size() > g.variable_count() || b.of_edge.size() > g.edge_count())
         throw bad("it speaks of variables or edges that do not exist");

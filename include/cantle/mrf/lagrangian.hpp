@@ -388,8 +388,10 @@ private:
     /// Splits h until every part is closed or the evaluations are used up. Returns a bound of h, forbidden when nothing is in it.
     double branch(half const& root, std::size_t evaluations_more) {
         std::size_t const until = evaluations_more == options_.max_evaluations ? evaluations_more : evaluations() + evaluations_more;
-        double const share = static_cast<double>(until - std::min(until, evaluations())) /
-                             static_cast<double>(std::max<std::size_t>(options_.max_evaluations - std::min(options_.max_evaluations, evaluations()), 1));
+        // Table entries are shared out as evaluations are.
+        std::size_t const left = options_.max_evaluations - std::min(options_.max_evaluations, evaluations());
+        std::size_t const own = until - std::min(until, evaluations());
+        double const share = static_cast<double>(own) / static_cast<double>(std::max<std::size_t>(left, 1));
         double const most_entries = entries_ + share * (options_.max_entries - entries_);
         double closed = forbidden;  // least bound of the parts that are done with
         std::map<std::pair<double, std::size_t>, half> open;

@@ -4,9 +4,9 @@
 // of the largest local piece, copies of a layer counted.
 //
 //   parameters         parameters, as they are stored
-//   optimizer          the same times a factor: optimizer state lies as its parameter does. Factor 2: two moments in the parameter's type
-//   saved_activations  forward tensors that backward ops use, in the layout in which they are kept: where a tensor has several users that of
-//                      its relay, to which it is moved once, else its producer's. Sources count only where a moved copy of them is kept.
+//   optimizer          the same times a factor: optimizer state lies as its parameter does. 2: two moments in the parameter's type
+//   saved_activations  forward tensors that backward ops use, in the layout in which they are kept: of a tensor with several users that of
+//                      its relay, to which it is moved once, else its producer's. Sources count only where a moved copy is kept.
 //                      Every tensor counts, views too, so that this is never too little
 //   kept_weights       the same of parameters and what is made of parameters alone (casts): the gathered copies that backward goes on from
 //   parameter_ratio    mean over all parameters of local elements / global elements
@@ -76,8 +76,9 @@ inline void check_budgets(std::span<budget const> budgets) {
         bool const own = b.of_strategy || b.of_move;
         if (!known && !own) refuse("there is no budget of that name", "use " + names + ", or give a sum of your own (C++)");
         if (known && own) refuse("the name is taken", "give your own sum another name than " + names);
-        if (!std::isfinite(b.limit) || (known && b.limit < 0)) refuse("the limit is " + std::to_string(b.limit), "give a finite number of at least 0");
-        if (!std::isfinite(b.factor) || b.factor < 0) refuse("the factor is " + std::to_string(b.factor), "give a finite number of at least 0");
+        std::string const remedy = "give a finite number of at least 0";
+        if (!std::isfinite(b.limit) || (known && b.limit < 0)) refuse("the limit is " + std::to_string(b.limit), remedy);
+        if (!std::isfinite(b.factor) || b.factor < 0) refuse("the factor is " + std::to_string(b.factor), remedy);
         for (std::size_t j = 0; j < i; ++j)
             if (budgets[j].name == b.name) refuse("it is given twice", "give one limit");
     }
@@ -269,7 +270,8 @@ inline std::string budget_text(budget const& b) {
     std::string const text = "budget: " + b.name + " at most ";
     if (b.name == "parameter_ratio") return text + detail::shortest_number(b.limit) + " of the whole, on average over parameters";
     if (!detail::is_in_bytes(b)) return text + detail::shortest_number(b.limit);
-    std::string const state = b.name == "optimizer" ? ", " + detail::shortest_number(detail::optimizer_factor(b)) + " per byte of parameter" : "";
+    std::string state;
+    if (b.name == "optimizer") state = ", " + detail::shortest_number(detail::optimizer_factor(b)) + " per byte of parameter";
     return text + detail::exact_bytes(b.limit) + " per GPU" + state;
 }
 

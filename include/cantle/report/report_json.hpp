@@ -129,7 +129,8 @@ inline std::string report_json(run_report const& run) {
     if (!plan.budgets.empty()) {
         auto budgets = report_object::array();
         for (auto const& b : plan.budgets)
-            budgets.push_back({{"name", b.name}, {"unit", b.in_bytes ? "bytes" : ""}, {"limit", b.limit}, {"use", b.use}, {"multiplier", b.multiplier}});
+            budgets.push_back({{"name", b.name}, {"unit", b.in_bytes ? "bytes" : ""}, {"limit", b.limit}, {"use", b.use},
+                               {"multiplier", b.multiplier}});
         j["budgets"] = std::move(budgets);
     }
     auto fallback = report_object::array();

@@ -140,7 +140,8 @@ private:
         for (auto const& b : plan_.budgets) {
             auto const amount = [&b](double x) { return b.in_bytes ? bytes_text(static_cast<std::int64_t>(x)) : fixed_text(x, 6); };
             std::string saves = "nothing";
-            if (b.multiplier > 0) saves = b.in_bytes ? microseconds_text(1e9 * b.multiplier) + " us per GB" : fixed_text(b.multiplier, 6) + " us per unit";
+            if (b.multiplier > 0)
+                saves = b.in_bytes ? microseconds_text(1e9 * b.multiplier) + " us per GB" : fixed_text(b.multiplier, 6) + " us per unit";
             t.add({b.name, amount(b.limit), amount(b.use), b.limit > 0 ? percent_text(b.use / b.limit) : "", saves});
         }
         out_ += t.text();
