@@ -24,6 +24,8 @@ struct plan_command {
     std::optional<double> gap, tie_break; ///< absent: the default
     std::optional<std::int64_t> max_sweeps;
     std::vector<std::string> cost;        ///< KEY=VALUE
+    std::vector<std::string> budgets;     ///< NAME=SIZE
+    std::optional<double> optimizer_factor;
     bool uneven = false;                  ///< shards may be nested ceil chunks
     std::string fallback = "none";        ///< of ops without a rule: none or replicate
 };
