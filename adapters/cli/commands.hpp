@@ -25,6 +25,8 @@ struct plan_command {
     std::optional<std::int64_t> max_sweeps;
     std::optional<std::int64_t> seed_radius;
     std::vector<std::string> cost;        ///< KEY=VALUE
+    std::vector<std::string> budgets;     ///< NAME=SIZE
+    std::optional<double> optimizer_factor;
     bool uneven = false;                  ///< shards may be nested ceil chunks
     std::string fallback = "none";        ///< of ops without a rule: none or replicate
 };

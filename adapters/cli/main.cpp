@@ -94,6 +94,14 @@ void describe_plan(CLI::App& app, cantle::cli::plan_command& c) {
         ->take_all()
         ->expected(1)
         ->delimiter('\0');
+    app.add_option("--budget", c.budgets,
+                   "a GPU holds at most so much of parameters, optimizer, saved_activations, kept_weights (40GB, 512MiB, bytes), or "
+                   "parameter_ratio (0.05); may be repeated")
+        ->type_name("NAME=SIZE")
+        ->take_all()
+        ->expected(1)
+        ->delimiter('\0');
+    app.add_option("--optimizer-factor", c.optimizer_factor, "bytes of optimizer state per byte of parameter (default: 2)")->type_name("X");
     app.add_flag("--uneven", c.uneven, "allow shards that are not equal, where an axis does not divide a dim (default: equal ones only)");
     app.add_option("--fallback", c.fallback, "ops that no rule covers: none (an error that lists them) or replicate (whole on every rank)")
         ->capture_default_str()

@@ -16,6 +16,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -99,6 +100,36 @@ boundary boundary_of(plan_command const& c, device_mesh const& mesh, training_gr
     return b;
 }
 
+/// "40GB", "512MiB", "1e9": bytes.
+double size_of(std::string const& text, std::string const& option) {
+    double v = 0;
+    auto const end = std::from_chars(text.data(), text.data() + text.size(), v);
+    std::string const unit(end.ptr, text.data() + text.size());
+    std::pair<char const*, double> const units[] = {{"", 1},     {"B", 1},         {"kB", 1e3},      {"KB", 1e3},      {"MB", 1e6},
+                                                    {"GB", 1e9}, {"TB", 1e12},     {"KiB", 0x1p10},  {"MiB", 0x1p20},  {"GiB", 0x1p30},
+                                                    {"TiB", 0x1p40}};
+    for (auto const& [name, factor] : units)
+        if (unit == name && end.ec == std::errc{} && v >= 0 && v * factor < 1e18) return v * factor;
+    throw bad_option(option, "'" + text + "' is no size", "write bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 40GB");
+}
+
+std::vector<budget> budgets_of(plan_command const& c) {
+    std::vector<budget> list;
+    for (auto const& text : c.budgets) {
+        auto const [name, value] = halves(text, "--budget", "NAME=SIZE");
+        auto const what = "--budget " + name;
+        budget b{name, 0, 0, {}, {}};
+        if (name == "optimizer" && c.optimizer_factor) b.factor = *c.optimizer_factor;
+        if (name == "parameter_ratio") b.limit = number(value, what);
+        else if (std::find(budget_names.begin(), budget_names.end(), name) != budget_names.end()) b.limit = size_of(value, what);
+        list.push_back(std::move(b));
+    }
+    if (c.optimizer_factor && !(*c.optimizer_factor > 0 && *c.optimizer_factor < 1e6))
+        throw bad_option("--optimizer-factor", "it is no number above 0", "give bytes of optimizer state per byte of parameter, as in 2");
+    check_budgets(list);
+    return list;
+}
+
 standard_cost_options cost_options_of(plan_command const& c) {
     standard_cost_options o;
     for (auto const& text : c.cost) {
@@ -147,6 +178,7 @@ void run(plan_command const& c) {
     auto const mesh = device_mesh::parse(c.mesh, c.names);
     auto const machine = find_cluster(c.cluster);
     standard_cost_model const cost(mesh, machine, cost_options_of(c));
+    auto budgets = budgets_of(c);
     output_files files;
     files.keep(c.graph);
     if (c.plan_file) files.reserve("--output", *c.plan_file);
@@ -173,6 +205,7 @@ void run(plan_command const& c) {
         options.seed_radius = static_cast<std::size_t>(*c.seed_radius);
     }
     options.uneven = c.uneven;
+    options.budgets = std::move(budgets);
     if (c.fallback == "replicate") options.fallback = rule_fallback::replicate;
     else if (c.fallback != "none")
         throw bad_option("--fallback '" + c.fallback + "'", "there is no such fallback", "use none or replicate");

@@ -21,6 +21,8 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace cantle {
 
@@ -61,11 +63,17 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     validate(g);
     rules_with_fallback<Rules> const used(rules, options.fallback);
     problem_options const asked{options.boundary, options.clustering, options.tie_break, options.uneven};
+    std::vector<budget_use> uses;
     auto const solve = [&](planning_problem const& p) {
-        return mrf::solve(p.factors, {.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps}, limits);
+        mrf::solve_options const solving{.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps};
+        if (options.budgets.empty()) return mrf::solve(p.factors, solving, limits);
+        auto within = solve_within(p, g, options.budgets, solving, limits);
+        uses = std::move(within.uses);
+        return std::move(within.solved);
     };
     auto best = solve_or_explain(g, mesh, used, cost, asked, options, solve, limits, stats);
-    if (options.polish && options.clustering) {
+    if (!options.budgets.empty()) stats.polish.left_out = options.polish ? "budgets are kept by the clustered search" : "";
+    else if (options.polish && options.clustering) {
         stats.clock.enter("polish");
         auto free = asked;
         free.clustering = false;
@@ -78,6 +86,7 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     result.bound = best.solved.lower_bound;
     result.status = best.solved.status;
     result.bounded_problem = bounded_problem_text(best.problem, stats.polish, options.seed_radius);
+    result.budgets = std::move(uses);
     result.constraints = constraint_texts(mesh, options);
     if (options.fallback == rule_fallback::replicate)
         for (auto const& u : uncovered_ops(g, rules)) {

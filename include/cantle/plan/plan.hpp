@@ -2,6 +2,7 @@
 #pragma once
 // The result of planning: an immutable value. It names layouts, never strategy indices, holds the collective path of every tensor that
 // changes its layout, and carries its bound, its constraints and the hashes of what it was made from. No times, no host data.
+#include <cantle/base/budget_use.hpp>
 #include <cantle/base/solve_status.hpp>
 #include <cantle/base/stable_hash.hpp>
 #include <cantle/graph/training_graph.hpp>
@@ -101,6 +102,7 @@ struct sharding_plan {
     solve_status status = solve_status::optimal;
     std::string bounded_problem;           ///< the problem that objective and bound belong to, in words
     std::vector<std::string> constraints;  ///< what was demanded, defaults included
+    std::vector<budget_use> budgets;       ///< in the order given; empty where none was
     std::vector<fallback_op> fallbacks;    ///< by name; empty where rules cover all ops
     plan_provenance made_from;
 

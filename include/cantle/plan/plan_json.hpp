@@ -7,6 +7,7 @@
 //   "made_from":{"graph":"<32 hex digits>","rules":"...","cost":"...","options":"..."},
 //   "objective":1234.5,"bound":1234.5,"gap":0.0,"status":"optimal","bounded_problem":"unclustered: ...",
 //   "constraints":["inputs and targets: S0,R (default)",...],
+//   "budgets":[{"name":"parameters","unit":"bytes","limit":4e9,"use":3.9e9,"multiplier":1e-6}],   (only where a plan was made under some)
 //   "fallback":[["mine::op",3]],                      (only where ops without a rule were planned whole on every rank: op, vertices)
 //   "cost":{"forward_compute":...,"backward_compute":...,"slice":0.0,"all_gather":...,...,"inner":...,"tie_break":...},
 //   "memory":{"parameters_global":...,"parameters_local":...},

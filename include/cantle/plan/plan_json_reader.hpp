@@ -25,7 +25,7 @@ public:
     sharding_plan read(std::string_view text) {
         json const d = parse_format(text, "cantle-plan", "plan", "cantle plan -o");
         only_fields(d, {"format", "version", "mesh", "made_from", "objective", "bound", "gap", "status", "bounded_problem", "constraints",
-                        "fallback", "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
+                        "fallback", "budgets", "cost", "memory", "layouts", "nodes", "relays", "paths", "moves"});
         read_mesh(required(d, "mesh"));
         auto const& from = object(required(d, "made_from"), "made_from", {"graph", "rules", "cost", "options"});
         plan_.made_from = {hash(from, "graph"), hash(from, "rules"), hash(from, "cost"), hash(from, "options")};
@@ -159,6 +159,14 @@ private:
         if (!known) fail("status", "is no status: " + shown(d["status"]));
         plan_.bounded_problem = text(required(d, "bounded_problem"), "bounded_problem");
         for (auto const& c : array(required(d, "constraints"), "constraints")) plan_.constraints.push_back(text(c, "constraints"));
+        if (d.contains("budgets"))
+            each_row(d, "budgets", [this](json const& j) {
+                object(j, "budgets", {"name", "unit", "limit", "use", "multiplier"});
+                auto const& unit = text(required(j, "unit"), "unit");
+                if (unit != "bytes" && !unit.empty()) fail("unit", "is neither \"bytes\" nor empty: " + shown(j["unit"]));
+                plan_.budgets.push_back({text(required(j, "name"), "name"), real(required(j, "limit"), "limit"),
+                                         real(required(j, "use"), "use"), cost_of(j, "multiplier"), unit == "bytes"});
+            });
         if (d.contains("fallback"))
             for (auto const& f : array(d["fallback"], "fallback")) {
                 if (!f.is_array() || f.size() != 2) fail("fallback", "is no pair of op and count: " + shown(f));

@@ -106,6 +106,16 @@ private:
                 integer(static_cast<std::int64_t>(f.count));
                 out_ += ']';
             });
+        if (!plan_.budgets.empty())
+            rows("budgets", plan_.budgets, [this](budget_use const& b) {
+                out_ += "{\"name\":";
+                string(b.name);
+                text_field("unit", b.in_bytes ? "bytes" : "");
+                real_field("limit", b.limit);
+                real_field("use", b.use);
+                real_field("multiplier", b.multiplier);
+                out_ += '}';
+            });
         auto const& c = plan_.cost;
         out_ += ",\n\"cost\":{\"forward_compute\":";
         real(c.forward_compute);

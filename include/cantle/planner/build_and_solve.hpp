@@ -63,7 +63,8 @@ solved_problem build_and_solve(training_graph const& g, device_mesh const& mesh,
     };
     if (options.seed_radius) problem.grouping = restricted(problem.grouping, first_plan(seed_axes_of::single, *options.seed_radius));
     screening_result screened;
-    bool const screens = table_entries(problem) > options.max_table_entries;
+    // Under budgets a label can be in the best plan that costs more than a plan without them: those are solved from tables.
+    bool const screens = options.budgets.empty() && table_entries(problem) > options.max_table_entries;
     if (screens) {
         auto const first = first_plan(seed_axes_of::pairs, 1);
         stats.clock.enter("screen");

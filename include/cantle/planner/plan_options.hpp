@@ -7,6 +7,7 @@
 #include <cantle/mrf/solve.hpp>
 #include <cantle/planner/polish.hpp>
 #include <cantle/problem/boundary.hpp>
+#include <cantle/problem/budget.hpp>
 #include <cantle/problem/constraint_texts.hpp>
 #include <cantle/rules/fallback.hpp>
 
@@ -26,6 +27,7 @@ struct plan_options {
     std::size_t max_sweeps = 2000;     ///< of TRW-S
     bool uneven = false;               ///< shards may be nested ceil chunks where an axis does not divide a dim (docs/uneven.md)
     rule_fallback fallback = rule_fallback::none;  ///< of ops that no rule covers: an error, or whole on every rank
+    std::vector<budget> budgets = {};  ///< sums that must not exceed a limit: bytes of parameters and others (docs/budgets.md)
     /// After the clustered search let every copy decide for itself, with a bound of that problem (planner/polish.hpp). Off by default: it
     /// takes up to 20 times the search, saved 0 to 0.04 % of the models measured, and copies of a layer then lie differently.
     bool polish = false;
@@ -61,6 +63,7 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     if (o.seed_radius)
         list.push_back("strategies: within " + std::to_string(*o.seed_radius) + " axes of the optimum of each axis alone");
     if (o.uneven) list.push_back("shards: uneven ones allowed");
+    for (auto const& limit : o.budgets) list.push_back(budget_text(limit));
     return list;
 }
 
@@ -69,6 +72,7 @@ inline digest options_hash(plan_options const& o, std::vector<std::string> const
     h.add("cantle-options-1").add(o.clustering).add(o.tie_break).add(o.relative_gap).add(o.max_sweeps).add(constraints);
     if (o.polish) h.add("polish").add(o.max_polish_entries);
     if (o.uneven || o.fallback != rule_fallback::none) h.add(o.uneven).add(o.fallback);
+    for (auto const& b : o.budgets) h.add("budget").add(b.name).add(b.limit).add(b.factor);
     return h.finish();
 }
 
@@ -83,6 +87,7 @@ inline void check_options(plan_options const& o) {
     check(o.relative_gap, "relative_gap");
     check(o.max_polish_entries, "max_polish_entries");
     check(o.max_table_entries, "max_table_entries");
+    check_budgets(o.budgets);
 }
 
 }  // namespace detail

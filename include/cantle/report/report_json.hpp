@@ -142,6 +142,13 @@ inline std::string report_json(run_report const& run) {
                        {"batch", o.batch}, {"sequence", o.sequence}, {"config", config}};
     }
     j["constraints"] = plan.constraints;
+    if (!plan.budgets.empty()) {
+        auto budgets = report_object::array();
+        for (auto const& b : plan.budgets)
+            budgets.push_back({{"name", b.name}, {"unit", b.in_bytes ? "bytes" : ""}, {"limit", b.limit}, {"use", b.use},
+                               {"multiplier", b.multiplier}});
+        j["budgets"] = std::move(budgets);
+    }
     auto fallback = report_object::array();
     for (auto const& f : plan.fallbacks) fallback.push_back({{"op", f.name}, {"count", f.count}});
     j["fallback"] = std::move(fallback);

@@ -28,6 +28,7 @@ public:
         write_objective();
         write_run();
         write_demands();
+        write_budgets();
         if (view_) write_projections();
         write_collectives();
         write_memory();
@@ -144,6 +145,20 @@ private:
         if (run_.options.empty()) return;
         section("options");
         for (auto const& o : run_.options) line("  " + o.name + ": " + o.value + (o.is_default ? " (default)" : ""));
+    }
+
+    void write_budgets() {
+        if (plan_.budgets.empty()) return;
+        section("budgets (per GPU; a larger limit saves about this much, until the plan changes)");
+        text_table t({"budget", ">limit", ">use", ">share", "a larger limit saves"});
+        for (auto const& b : plan_.budgets) {
+            auto const amount = [&b](double x) { return b.in_bytes ? bytes_text(static_cast<std::int64_t>(x)) : fixed_text(x, 6); };
+            std::string saves = "nothing";
+            if (b.multiplier > 0)
+                saves = b.in_bytes ? microseconds_text(1e9 * b.multiplier) + " us per GB" : fixed_text(b.multiplier, 6) + " us per unit";
+            t.add({b.name, amount(b.limit), amount(b.use), b.limit > 0 ? percent_text(b.use / b.limit) : "", saves});
+        }
+        out_ += t.text();
     }
 
     void write_projections() {
