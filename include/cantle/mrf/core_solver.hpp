@@ -39,9 +39,16 @@ struct solve_options {
     double max_block_work = 268435456.0;     ///< label tuples of the block search where sweeps stall, 2^28: a third of a second; 0: none
     double max_branch_entries = 2147483648.0;  ///< table entries of branch and bound after that, 2^31: some seconds; 0: none
     reduce_options reduce = {};
+    unsigned threads = 0;  ///< 0: as many as the machine runs at once. The result is the same for any number
 };
 
 namespace detail {
+
+inline reduce_options reduce_with(solve_options const& o) {
+    auto r = o.reduce;
+    r.threads = o.threads;
+    return r;
+}
 
 class core_solver {
 public:
@@ -132,9 +139,9 @@ private:
 
     bool eliminate(factor_graph const& g, double work) {
         auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
-        if (!plan) return false;
-        auto exact = bucket_elimination(g, *plan);
-        spent_ += plan->work;
+        if (!plan || plan->cost() > work) return false;
+        auto exact = bucket_elimination(g, *plan, options_.threads);
+        spent_ += plan->cost();
         eliminated_ = true;
         offer(std::move(exact.labels), offset_ + exact.energy);
         lower_ = best_;
@@ -238,7 +245,7 @@ private:
         for (label j : order) {
             kept[at] = {j};
             auto [smaller, constant] = build(g, nullptr, kept);
-            reduction const reduced(smaller, options_.reduce);
+            reduction const reduced(smaller, reduce_with(options_));
             if (reduced.infeasible()) continue;
             double const start = offset_ + constant + reduced.constant();
             if (left <= 0 || limits_.expired()) {
@@ -302,7 +309,7 @@ private:
         }
         auto [smaller, constant] = build(g, &messages, kept);
         if (!(magnitude(smaller) <= exact_total)) std::tie(smaller, constant) = build(g, nullptr, kept);
-        levels_.push_back({std::move(kept), reduction(smaller, options_.reduce)});
+        levels_.push_back({std::move(kept), reduction(smaller, reduce_with(options_))});
         auto const& reduced = levels_.back().reduced;
         if (reduced.infeasible()) {
             levels_.pop_back();

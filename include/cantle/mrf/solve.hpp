@@ -12,6 +12,8 @@
 // Complexity: reductions, then O(table entries left) per sweep. Limits: solve_options.
 #include <cantle/base/control.hpp>
 #include <cantle/base/solve_status.hpp>
+#include <cantle/mrf/bucket_elimination.hpp>
+#include <cantle/mrf/chain_order.hpp>
 #include <cantle/mrf/core_solver.hpp>
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph.hpp>
@@ -24,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -52,35 +53,38 @@ struct solve_result {
 
 namespace detail {
 
-/// A connected component as a graph of its own.
+/// A connected component as a graph of its own, its variables in an order with long chains.
 struct component {
     factor_graph graph;
     std::vector<std::uint32_t> variables;
 };
 
 inline std::vector<component> split_components(factor_graph const& g) {
-    std::vector<std::uint32_t> root(g.variable_count());
-    std::iota(root.begin(), root.end(), 0U);
-    auto const find = [&](std::uint32_t v) {
-        while (root[v] != v) v = root[v] = root[root[v]];
-        return v;
-    };
-    for (auto const& e : g.edges()) {
-        auto const a = find(e.u.value), b = find(e.v.value);
-        root[std::max(a, b)] = std::min(a, b);
-    }
+    auto const near = neighbours(g);
     std::vector<component> parts;
-    std::vector<std::uint32_t> part(root.size()), place(root.size());
-    for (std::uint32_t v = 0; v < root.size(); ++v) {
-        if (find(v) == v) {
-            part[v] = static_cast<std::uint32_t>(parts.size());
-            parts.emplace_back();
+    constexpr auto nowhere = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> part(g.variable_count(), nowhere), place(g.variable_count());
+    for (std::uint32_t v = 0; v < near.size(); ++v) {
+        if (part[v] != nowhere) continue;
+        part[v] = static_cast<std::uint32_t>(parts.size());
+        std::vector<std::uint32_t> members{v};
+        for (std::size_t i = 0; i < members.size(); ++i)
+            for (auto w : near[members[i]]) {
+                if (part[w] != nowhere) continue;
+                part[w] = part[v];
+                members.push_back(w);
+            }
+        std::sort(members.begin(), members.end());
+        for (std::uint32_t i = 0; i < members.size(); ++i) place[members[i]] = i;
+        neighbour_lists inside(members.size());
+        for (std::uint32_t i = 0; i < members.size(); ++i)
+            for (auto w : near[members[i]]) inside[i].push_back(place[w]);
+        auto& p = parts.emplace_back();
+        for (auto i : chain_order(inside)) {
+            auto const costs = g.costs(variable_id(members[i]));
+            place[members[i]] = p.graph.add_variable({costs.begin(), costs.end()}).value;
+            p.variables.push_back(members[i]);
         }
-        part[v] = part[find(v)];
-        auto& p = parts[part[v]];
-        auto const costs = g.costs(variable_id(v));
-        place[v] = p.graph.add_variable({costs.begin(), costs.end()}).value;
-        p.variables.push_back(v);
     }
     for (auto const& e : g.edges()) {
         auto& p = parts[part[e.u.value]].graph;
@@ -117,7 +121,7 @@ inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& pri
         result.lower_bound = forbidden;
         return result;
     };
-    reduction const reduced(whole.graph, options.reduce);
+    reduction const reduced(whole.graph, reduce_with(options));
     if (reduced.infeasible()) return infeasible();
     auto const& core = reduced.graph();
     result.stats.variables = core.variable_count();
