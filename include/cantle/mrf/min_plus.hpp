@@ -37,6 +37,10 @@ struct min_plus_functions {
     double (*min_of_sum)(double const* a, double const* b, std::size_t n);
     /// min over j of a[j] - b[j]; a j for which both are +infinity does not count, one for which b alone is makes it -infinity.
     double (*min_of_difference)(double const* a, double const* b, std::size_t n);
+    /// The largest |x[j]| that is finite; 0 for none.
+    double (*largest)(double const* x, std::size_t n);
+    /// x[j] = floor(x[j] * scale). True when some finite product was no whole number. Precondition: products are infinite or below 2^51.
+    bool (*round_down)(double* x, std::size_t n, double scale);
     /// out[j] = a[j] + b[j].
     void (*add)(double const* a, double const* b, std::size_t n, double* out);
     /// out[c] = min over r of a[r] + table[r][c].
@@ -129,6 +133,50 @@ CANTLE_INLINE_BODY double least(double const* a, double const* b, std::size_t n)
     }
     lower(m[0], m[1]);
     return least_lane<Lanes>(m[0]);
+}
+
+template <int Lanes>
+CANTLE_INLINE_BODY double largest(double const* x, std::size_t n) {
+    using V = typename lanes<Lanes>::type;
+    V most = V{}, v;
+    std::size_t j = 0;
+    for (; j + Lanes <= n; j += Lanes) {
+        load(x + j, v);
+        v = v < -v ? -v : v;
+        v = v < inf ? v : V{};
+        most = most < v ? v : most;
+    }
+    most = -most;
+    double result = -least_lane<Lanes>(most);
+    for (; j < n; ++j) {
+        double const size = x[j] < 0 ? -x[j] : x[j];
+        result = size < inf && size > result ? size : result;
+    }
+    return result;
+}
+
+template <int Lanes>
+CANTLE_INLINE_BODY bool round_down(double* x, std::size_t n, double scale) {
+    using V = typename lanes<Lanes>::type;
+    constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no room for a fraction
+    V v, whole, lost = V{};
+    std::size_t j = 0;
+    for (; j + Lanes <= n; j += Lanes) {
+        load(x + j, v);
+        v *= scale;
+        whole = (v + magic) - magic;
+        whole = whole > v ? whole - 1.0 : whole;
+        lost = whole != v ? V{} + 1.0 : lost;
+        store(whole, x + j);
+    }
+    lost = -lost;
+    bool inexact = least_lane<Lanes>(lost) < 0;
+    for (; j < n; ++j) {
+        double const exact = x[j] * scale, nearest = (exact + magic) - magic;
+        x[j] = nearest > exact ? nearest - 1.0 : nearest;
+        inexact |= x[j] != exact;
+    }
+    return inexact;
 }
 
 template <int Lanes>
@@ -257,6 +305,10 @@ CANTLE_INLINE_BODY void over_rows(double const* a, double const* table, std::siz
         target static double min_of_difference(double const* a, double const* b, std::size_t n) {                                         \
             return min_plus_bodies::least<Lanes, min_plus_bodies::operand::subtracted>(a, b, n);                                          \
         }                                                                                                                                 \
+        target static double largest(double const* x, std::size_t n) { return min_plus_bodies::largest<Lanes>(x, n); }                    \
+        target static bool round_down(double* x, std::size_t n, double scale) {                                                           \
+            return min_plus_bodies::round_down<Lanes>(x, n, scale);                                                                       \
+        }                                                                                                                                 \
         target static void add(double const* a, double const* b, std::size_t n, double* out) {                                            \
             min_plus_bodies::add<Lanes>(a, b, n, out);                                                                                    \
         }                                                                                                                                 \
@@ -271,7 +323,7 @@ CANTLE_INLINE_BODY void over_rows(double const* a, double const* table, std::siz
             min_plus_bodies::product<Lanes>(a, b, rows, inner, cols, out);                                                                \
         }                                                                                                                                 \
         static constexpr min_plus_functions functions(std::string_view instruction_set) {                                                 \
-            return {instruction_set, &min_of, &min_of_sum, &min_of_difference, &add, &over_rows, &over_cols, &product};                                       \
+            return {instruction_set, &min_of, &min_of_sum, &min_of_difference, &largest, &round_down, &add, &over_rows, &over_cols, &product};                                       \
         }                                                                                                                                 \
     }
 

@@ -96,8 +96,10 @@ inline std::vector<component> split_components(factor_graph const& g) {
 /// Sum of the least cost of every term.
 inline double term_minima(factor_graph const& g) {
     double sum = 0;
+    std::vector<double> of_table(g.table_count());
+    for (std::uint32_t t = 0; t < of_table.size(); ++t) of_table[t] = min_of(g.table(table_id(t)).values.data(), g.table(table_id(t)).values.size());
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) sum += min_of(g.costs(variable_id(v)).data(), g.label_count(variable_id(v)));
-    for (auto const& e : g.edges()) sum += min_of(g.table(e.table).values.data(), g.table(e.table).values.size());
+    for (auto const& e : g.edges()) sum += of_table[e.table.value];
     return sum;
 }
 
@@ -113,7 +115,7 @@ struct grid_outcome {
 /// Solves `priced` on the grid that suits its costs; `g` has the costs as given, nowhere lower than those of `priced`.
 inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& priced, solve_options const& options, control const& limits) {
     grid_outcome result;
-    auto const whole = quantise(priced);
+    auto const whole = quantise(priced, options.threads);
     result.stats.unit = whole.unit;
     result.stats.error_bound = whole.error_bound();
     auto const infeasible = [&] {
@@ -133,9 +135,11 @@ inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& pri
     bool labelled = true;
     std::vector<label> labels(core.variable_count());
     double outside = reduced.constant();
-    for (auto const& part : parts) outside += term_minima(part.graph);
-    for (auto const& part : parts) {
-        outside -= term_minima(part.graph);
+    std::vector<double> least;
+    for (auto const& part : parts) outside += least.emplace_back(term_minima(part.graph));
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        auto const& part = parts[p];
+        outside -= least[p];
         core_solver solver(part.graph, options, limits, outside, whole.unit);
         solver.run();
         if (solver.lower() == forbidden) return infeasible();
