@@ -13,12 +13,14 @@
 #include <cantle/mrf/branching.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
 #include <cantle/mrf/coordinate_descent.hpp>
+#include <cantle/mrf/cutset_search.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/quantise.hpp>
 #include <cantle/mrf/reductions.hpp>
 #include <cantle/mrf/trws.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -69,7 +71,7 @@ public:
                 lower_ = best_;
                 return;
             }
-            if (eliminate(*now, std::max(cheap_work, spent_))) return;
+            if (eliminate(*now, std::max(cheap_work, spent_ / 4))) return;
             now = sweep(*now);
         }
     }
@@ -88,6 +90,8 @@ private:
     static constexpr double block_works[] = {1048576.0, 16777216.0};  // label tuples of one block, 2^20 and 2^24: 1 and 20 ms
     static constexpr double most_branch_work = 134217728.0;            // label tuples of one elimination in a branch, 2^27
     static constexpr int deepest = 4;
+    static constexpr std::size_t most_promising = 12;                  // labels per variable
+    static constexpr double promising_step_work = 20736.0;             // label tuples, 12^4: one hub and two neighbours of a variable free
     struct level {
         std::vector<std::vector<label>> kept;  // labels of the graph above that are still in
         reduction reduced;
@@ -135,6 +139,38 @@ private:
         bool const better = offset_ + level_best_ < best_;
         offer(std::move(labels), offset_ + level_best_);
         return better;
+    }
+
+    /// A labelling from the few labels of each variable that the messages like best, and those of the best labelling of this level.
+    void search_cutsets(factor_graph const& g, trws const& messages, coordinate_descent& descent) {
+        if (level_best_ == forbidden || spent_ / 2 < cutset_search::round_work(g.variable_count())) return;
+        std::vector<std::vector<label>> kept(g.variable_count());
+        std::vector<double> hat;
+        for (std::uint32_t v = 0; v < kept.size(); ++v) {
+            hat.resize(g.label_count(variable_id(v)));
+            messages.reparametrised(variable_id(v), hat);
+            hat[level_labels_[v]] = -forbidden;
+            auto& list = kept[v];
+            for (label j = 0; j < hat.size(); ++j) list.push_back(j);
+            if (list.size() <= most_promising) continue;
+            std::nth_element(list.begin(), list.begin() + most_promising, list.end(),
+                             [&](label a, label b) { return std::pair{hat[a], a} < std::pair{hat[b], b}; });
+            list.resize(most_promising);
+            std::sort(list.begin(), list.end());
+        }
+        auto const few = build(g, nullptr, kept).first;
+        std::vector<label> labels(kept.size());
+        for (std::size_t v = 0; v < kept.size(); ++v)
+            labels[v] = static_cast<label>(std::lower_bound(kept[v].begin(), kept[v].end(), level_labels_[v]) - kept[v].begin());
+        cutset_search search(few, promising_step_work);
+        bool const better = search.run(labels, 3, spent_ / 2);
+        spent_ += search.spent();
+        if (!better) return;
+        for (std::size_t v = 0; v < kept.size(); ++v) labels[v] = kept[v][labels[v]];
+        descent.single_moves(labels);
+        level_best_ = plain_energy(g, labels);
+        level_labels_ = labels;
+        offer(std::move(labels), offset_ + level_best_);
     }
 
     bool eliminate(factor_graph const& g, double work) {
@@ -195,6 +231,7 @@ private:
             spent_ += 2 * pass_work;
             in_range = messages.forward();
             if (in_range) decode();
+            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_)) search_cutsets(g, messages, descent);
             if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
