@@ -9,6 +9,7 @@
 // Deterministic: variables in order of breadth-first search, then by number.
 // [1] R. Ahuja, O. Ergun, J. Orlin, A. Punnen, "A survey of very large-scale neighborhood search techniques", Discrete Applied Mathematics
 // 123 (2002) 75-102.
+#include <cantle/base/control.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
 #include <cantle/mrf/cutset_search.hpp>
 #include <cantle/mrf/factor_graph.hpp>
@@ -31,12 +32,13 @@ public:
         for (std::uint32_t v = 0; v < g.variable_count(); ++v) counts_.push_back(g.label_count(variable_id(v)));
     }
 
-    /// Improves `labels`, whose energy is finite, with at most about `work` label tuples. Returns true when something changed.
-    bool run(std::vector<label>& labels, double work) {
+    /// Improves `labels`, whose energy is finite, with at most about `work` label tuples and until `limits` expire. Returns true when
+    /// something changed.
+    bool run(std::vector<label>& labels, double work, control const& limits = {}) {
         bool any = false;
-        for (bool again = true; again && spent_ < work;) {
+        for (bool again = true; again && spent_ < work && !limits.expired();) {
             again = false;
-            for (std::uint32_t v = 0; v < counts_.size() && spent_ < work; ++v) again |= improve_around(v, labels);
+            for (std::uint32_t v = 0; v < counts_.size() && spent_ < work && !limits.expired(); ++v) again |= improve_around(v, labels);
             any |= again;
         }
         return any;

@@ -11,11 +11,14 @@
 // (1999).
 // [3] D. Rose, "Triangulated graphs and the elimination process", 1970 (minimum deficiency).
 #include <cantle/base/assert.hpp>
+#include <cantle/base/control.hpp>
 #include <cantle/base/parallel_for.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
+#include <cantle/mrf/table_algebra.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -117,14 +120,15 @@ inline std::optional<elimination_plan> plan_elimination(factor_graph const& g, d
 struct elimination_result {
     std::vector<label> labels;
     double energy = 0;
+    bool stopped = false;  ///< the limits expired: neither labels nor energy mean anything
 };
 
 namespace detail {
 
 class bucket_eliminator {
 public:
-    bucket_eliminator(factor_graph const& g, elimination_plan const& plan, unsigned threads)
-        : g_(g), threads_(threads), order_(plan.order), place_(order_.size()), buckets_(order_.size()) {
+    bucket_eliminator(factor_graph const& g, elimination_plan const& plan, unsigned threads, control const& limits)
+        : g_(g), threads_(threads), limits_(limits), order_(plan.order), place_(order_.size()), buckets_(order_.size()) {
         for (std::uint32_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
         for (std::uint32_t v = 0; v < order_.size(); ++v) {
             auto const costs = g.costs(variable_id(v));
@@ -135,7 +139,10 @@ public:
 
     elimination_result run() {
         double energy = 0;
-        for (auto v : order_) energy += eliminate(v);
+        for (auto v : order_) {
+            energy += eliminate(v);
+            if (stopped_) return {{}, forbidden, true};
+        }
         elimination_result result{std::vector<label>(order_.size(), 0), energy};
         for (std::size_t i = order_.size(); i-- > 0;) {
             auto const v = order_[i];
@@ -163,6 +170,8 @@ private:
     };
     factor_graph const& g_;
     unsigned threads_;
+    control const& limits_;
+    std::atomic<bool> stopped_{false};
     std::vector<std::uint32_t> const& order_;
     std::vector<std::uint32_t> place_;
     std::vector<std::vector<factor>> buckets_;
@@ -175,8 +184,7 @@ private:
             return;
         }
         factor f{{col, row}, std::vector<double>(t.values.size())};
-        for (std::size_t r = 0; r < t.rows; ++r)
-            for (std::size_t c = 0; c < t.cols; ++c) f.values[c * t.rows + r] = t.values[r * t.cols + c];
+        transpose(t.values.data(), t.rows, t.cols, f.values.data());
         buckets_[row].push_back(std::move(f));
     }
 
@@ -214,7 +222,10 @@ private:
         std::size_t const pieces = worth_threads ? std::min<std::size_t>(count[0], 16) : 1;
         parallel_for(pieces, threads_, [&](std::size_t i) {
             std::size_t const from = count[0] * i / pieces, to = count[0] * (i + 1) / pieces;
-            table_maker(parts, count, own, out.values.data() + from * rows).fill(from, to);
+            table_maker(parts, count, own, out.values.data() + from * rows).fill(from, to, [this] {
+                if (limits_.expired()) stopped_ = true;
+                return stopped_.load();
+            });
         });
         buckets_[scope.back()].push_back(std::move(out));
         return 0;
@@ -228,7 +239,12 @@ private:
                     double* out)
             : parts_(parts), count_(count), sum_(count.size(), own), digit_(count.size(), 0), out_(out) {}
 
-        void fill(std::size_t from, std::size_t to) { descend(0, from, to); }
+        /// For labels from .. to of the first neighbour, until `stopped` says true (asked once per label).
+        template <class Stopped>
+        void fill(std::size_t from, std::size_t to, Stopped const& stopped) {
+            if (count_.size() == 1) return finish(from, to);
+            for (std::size_t i = from; i < to && !stopped(); ++i) descend(0, i, i + 1);
+        }
 
     private:
         std::vector<std::vector<part>> const& parts_;
@@ -273,9 +289,10 @@ private:
 
 /// Minimises E exactly in the plan's order, on `threads` threads (0: all of the machine; the result is the same). Precondition: the plan is
 /// of this graph.
-inline elimination_result bucket_elimination(factor_graph const& g, elimination_plan const& plan, unsigned threads = 0) {
+inline elimination_result bucket_elimination(factor_graph const& g, elimination_plan const& plan, unsigned threads = 0,
+                                             control const& limits = {}) {
     CANTLE_ASSERT(plan.order.size() == g.variable_count(), "the plan orders all variables of the graph");
-    return detail::bucket_eliminator(g, plan, threads).run();
+    return detail::bucket_eliminator(g, plan, threads, limits).run();
 }
 
 }  // namespace cantle::mrf

@@ -132,7 +132,7 @@ private:
         if (level_best_ == forbidden) return false;
         auto labels = level_labels_;
         bool improved = false;
-        for (double work : block_works) improved |= block_search(g, work).run(labels, options_.max_block_work);
+        for (double work : block_works) improved |= block_search(g, work).run(labels, options_.max_block_work, limits_);
         if (!improved) return false;
         level_labels_ = labels;
         level_best_ = plain_energy(g, labels);
@@ -176,7 +176,11 @@ private:
     bool eliminate(factor_graph const& g, double work) {
         auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
         if (!plan || plan->cost() > work) return false;
-        auto exact = bucket_elimination(g, *plan, options_.threads);
+        auto exact = bucket_elimination(g, *plan, options_.threads, limits_);
+        if (exact.stopped) {
+            stopped_ = true;
+            return false;
+        }
         spent_ += plan->cost();
         eliminated_ = true;
         offer(std::move(exact.labels), offset_ + exact.energy);
@@ -282,7 +286,7 @@ private:
         for (label j : order) {
             kept[at] = {j};
             auto [smaller, constant] = build(g, nullptr, kept);
-            reduction const reduced(smaller, reduce_with(options_));
+            reduction const reduced(smaller, reduce_with(options_), limits_);
             if (reduced.infeasible()) continue;
             double const start = offset_ + constant + reduced.constant();
             if (left <= 0 || limits_.expired()) {
@@ -346,7 +350,7 @@ private:
         }
         auto [smaller, constant] = build(g, &messages, kept);
         if (!(magnitude(smaller) <= exact_total)) std::tie(smaller, constant) = build(g, nullptr, kept);
-        levels_.push_back({std::move(kept), reduction(smaller, reduce_with(options_))});
+        levels_.push_back({std::move(kept), reduction(smaller, reduce_with(options_), limits_)});
         auto const& reduced = levels_.back().reduced;
         if (reduced.infeasible()) {
             levels_.pop_back();

@@ -110,6 +110,7 @@ inline bool reducer::remove_dominated() {
     for (std::size_t from = 0; from < waiting.size() && work_left_ > 0; from += batch) {
         std::vector<verdict> found(std::min(batch, waiting.size() - from));
         parallel_for(found.size(), entries < worth_threads ? 1 : threads_, [&](std::size_t i) {
+            if (limits_.expired()) return;
             dominance d(*this, waiting[from + i], work_left_ / 4);
             found[i] = {d.out(), d.steps()};
         });

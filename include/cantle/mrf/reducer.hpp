@@ -4,6 +4,7 @@
 // minima pass over it; compact() then takes it out of lists and tables. Each elimination leaves a record from which the lost label is
 // found again.
 #include <cantle/base/assert.hpp>
+#include <cantle/base/control.hpp>
 #include <cantle/base/parallel_for.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
@@ -55,9 +56,10 @@ public:
         bool alive = true, touched = true;
     };
 
-    /// `threads`: 0 for as many as the machine runs at once; the result is the same.
-    reducer(factor_graph const& g, std::size_t max_table, double work, unsigned threads)
-        : max_table_(max_table), work_left_(work), threads_(threads), algebra_(threads) {
+    /// `threads`: 0 for as many as the machine runs at once; the result is the same. When `limits` expire, what is optional stops: the
+    /// graph is a valid reduction at any time.
+    reducer(factor_graph const& g, std::size_t max_table, double work, unsigned threads, control const& limits)
+        : max_table_(max_table), work_left_(work), threads_(threads), limits_(limits), algebra_(threads) {
         std::vector<char> may_forbid(g.table_count());
         for (std::uint32_t t = 0; t < may_forbid.size(); ++t) may_forbid[t] = has_forbidden(g.table(table_id(t)));
         std::map<std::size_t, label_list> all_labels;
@@ -88,7 +90,7 @@ public:
             again |= merge_determined();
             again |= eliminate_all();
             if (infeasible_) break;
-            if (!again) again = remove_dominated();
+            if (!again && !limits_.expired()) again = remove_dominated();
         }
         return !infeasible_;
     }
@@ -109,6 +111,7 @@ private:
     double constant_ = 0;
     bool infeasible_ = false;
     unsigned threads_;
+    control const& limits_;
     table_algebra algebra_;
 
     std::uint32_t other(edge const& e, std::uint32_t v) const { return e.u == v ? e.v : e.u; }
@@ -353,7 +356,7 @@ private:
         };
         for (std::uint32_t v = 0; v < variables_.size(); ++v) offer(v);
         bool any = false;
-        while (!queue.empty() && !infeasible_) {
+        while (!queue.empty() && !infeasible_ && !limits_.expired()) {
             auto const [p, v] = queue.top();
             queue.pop();
             if (!variables_[v].alive || p != price(v)) continue;

@@ -123,7 +123,7 @@ inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& pri
         result.lower_bound = forbidden;
         return result;
     };
-    reduction const reduced(whole.graph, reduce_with(options));
+    reduction const reduced(whole.graph, reduce_with(options), limits);
     if (reduced.infeasible()) return infeasible();
     auto const& core = reduced.graph();
     result.stats.variables = core.variable_count();
