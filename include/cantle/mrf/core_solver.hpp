@@ -244,11 +244,11 @@ private:
             else limits_.report({"trws", sweeps_, options_.max_sweeps, (outside_ + best_) * unit_, (outside_ + lower()) * unit_});
             if (closed()) return nullptr;
             double const left = work_left(g, messages, out);
-            if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out);
+            if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out, false);
             if (depth_ > 0 && spent_ > branch_left_) return nullptr;
             if (i % (depth_ > 0 ? 20 : 100) == 0) {
                 bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
-                if (creeping && left < pass_work) return take_out(g, messages, out);  // new reductions may get it going again
+                if (creeping && left < pass_work) return take_out(g, messages, out, true);  // new reductions may get it going again
                 if (creeping && (can_finish(g, messages, out) || depth_ > 0 || !search_blocks(g))) break;
                 bound_then = lower_;
                 best_then = best_;
@@ -261,7 +261,7 @@ private:
 
     /// Last resort: exact elimination of what fixing left, with all the work that the options allow.
     void finish(factor_graph const& g, trws const& messages, std::span<char const> out) {
-        auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out);
+        auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out, true);
         if (!rest) return;
         if (rest->variable_count() > 0) {
             if (!eliminate(*rest, options_.max_elimination_work) && best_ != forbidden && !out_of_sweeps_) branch(*rest);
@@ -335,8 +335,8 @@ private:
     }
 
     /// The reparametrised graph without flagged labels, reduced, as a new level. nullptr (and a closed bound) when nothing better can be
-    /// left.
-    factor_graph const* take_out(factor_graph const& g, trws const& messages, std::span<char const> out) {
+    /// left. While the bound rises, dominance costs more sweeps than it saves: only where it stalls all reductions are tried.
+    factor_graph const* take_out(factor_graph const& g, trws const& messages, std::span<char const> out, bool all_reductions) {
         auto const n = static_cast<std::uint32_t>(g.variable_count());
         std::vector<std::vector<label>> kept(n);
         for (std::uint32_t v = 0; v < n; ++v) {
@@ -350,7 +350,9 @@ private:
         }
         auto [smaller, constant] = build(g, &messages, kept);
         if (!(magnitude(smaller) <= exact_total)) std::tie(smaller, constant) = build(g, nullptr, kept);
-        levels_.push_back({std::move(kept), reduction(smaller, reduce_with(options_), limits_)});
+        auto reduce = reduce_with(options_);
+        if (!all_reductions) reduce.max_work = 0;
+        levels_.push_back({std::move(kept), reduction(smaller, reduce, limits_)});
         auto const& reduced = levels_.back().reduced;
         if (reduced.infeasible()) {
             levels_.pop_back();
