@@ -68,6 +68,33 @@ TEST_CASE("an instance's objective is that of its nodes, copies and moves") {
     CHECK(energy(free.graph, *free.labels_of(std::vector<std::uint32_t>{0, 0, 1})) == 10.0);
 }
 
+// p(R) - f - c, unclustered; no move from R to S exists. So f must be R, and then c, although c's own edges allow S: labels 1, 1, 1.
+TEST_CASE("strategies that no neighbour can meet are left out, from node to node") {
+    auto d = instance();
+    d["redist"]["7"]["cost"] = {{0, 10}, {nullptr, 0}};
+    auto const built = build_ap_instance(read_ap_file(d.dump()), {.clustered = false});
+    for (std::uint32_t v = 0; v < 3; ++v) {
+        CHECK(built.strategy[v] == std::vector<std::uint32_t>{0});
+        CHECK(built.graph.label_count(variable_id(v)) == 1);
+    }
+    CHECK(solve(built.graph).energy == 8.0);
+    // c's arguments may not be moved at a cost: R from R is free, so the same comes out.
+    d = instance();
+    d["constraints"]["nocomm"] = {1};
+    auto const quiet = build_ap_instance(read_ap_file(d.dump()), {.clustered = false});
+    CHECK(quiet.strategy[2] == std::vector<std::uint32_t>{0});
+}
+
+// p is fixed to R, f needs S of it, and that move does not exist: nothing is left out, so that the conflict can be shown.
+TEST_CASE("an instance without any solution keeps its strategies") {
+    auto d = instance();
+    d["strategy_tables"][1]["in"] = {{1}, {1}};
+    d["redist"]["7"]["cost"] = {{0, 10}, {nullptr, 0}};
+    auto const built = build_ap_instance(read_ap_file(d.dump()), {.clustered = false});
+    CHECK(built.graph.label_count(variable_id(1)) == 2);
+    CHECK(solve(built.graph).status == solve_status::infeasible);
+}
+
 TEST_CASE("faults of an instance name the place") {
     auto d = instance();
     CHECK(fault(d).empty());

@@ -3,10 +3,12 @@
 // A placement-selection problem of the format "ap-instance-1" as a factor graph.
 //
 // Nodes that must take the same strategy index (copies of a cluster, same_index groups) are one variable; its labels are the strategy
-// indices that every member allows (fixed placements, smallest memory ratio, no forbidden edge inside the group). The order of variables
-// is that of their first node, so topological. Pairings are edges whose table forbids everything but the listed pairs. Equal edges of
+// indices that every member allows (fixed placements, smallest memory ratio, no forbidden edge inside the group) and that some strategy of
+// every neighbour allows (arc consistency, by placements: before tables exist, which it shrinks to a third). The order of variables is that
+// of their first node, so topological. Pairings are edges whose table forbids everything but the listed pairs. Equal edges of
 // copies become one edge whose table is multiplied by their number.
 #include <cantle/mrf/ap_file.hpp>
+#include <cantle/mrf/ap_prices.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -61,15 +63,13 @@ public:
         unite();
         restrict_labels();
         add_costs();
+        remove_unreachable();
+        add_variables();
         add_edges();
         return std::move(out_);
     }
 
 private:
-    // What decides an edge's table: tensor, producer's strategy table and output, consumer's strategy table and argument, no communication.
-    using edge_kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::size_t, bool>;
-    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-
     ap_file const& f_;
     ap_options options_;
     ap_instance out_;
@@ -77,7 +77,8 @@ private:
     std::vector<std::vector<char>> allowed_;  // [variable][strategy]
     std::vector<std::uint32_t> first_node_;   // [variable]
     std::vector<std::vector<double>> unary_;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, edge_kind>, double> edges_;  // (consumer, producer, kind) -> number
+    std::map<std::tuple<std::uint32_t, std::uint32_t, ap_edge_kind>, double> edges_;  // (consumer, producer, kind) -> number
+    std::map<ap_edge_kind, ap_prices> prices_;
 
     void unite() {
         std::vector<std::uint32_t> root(f_.nodes.size());
@@ -138,51 +139,11 @@ private:
             throw error(error_code::bad_field, "constraints.memory", "budget is above the smallest ratios: not a pairwise problem", "");
     }
 
-    /// Specs of the strategies and where they stand in the price table.
-    struct side {
-        std::vector<std::int32_t> spec;
-        std::vector<std::size_t> at;
-    };
-    static side side_of(std::vector<std::vector<std::int32_t>> const& rows, std::size_t slot,
-                        std::map<std::int32_t, std::size_t> const& where) {
-        side s;
-        for (auto const& row : rows) {
-            s.spec.push_back(row[slot]);
-            auto const it = where.find(row[slot]);
-            s.at.push_back(it == where.end() ? nowhere : it->second);
-        }
-        return s;
+    /// `node`: a consumer, for errors.
+    ap_prices const& prices(ap_edge_kind const& kind, std::uint32_t node) {
+        auto const at = prices_.find(kind);
+        return at != prices_.end() ? at->second : prices_.try_emplace(kind, f_, kind, node).first->second;
     }
-    /// Prices of one kind of edge.
-    class prices {
-    public:
-        prices(ap_file const& f, edge_kind const& kind, std::uint32_t consumer)
-            : f_(f), consumer_(consumer), moves_(f.moves.at(std::get<0>(kind))),
-              from_(side_of(f.tables[std::get<1>(kind)].outputs, std::get<2>(kind), moves_.from)),
-              to_(side_of(f.tables[std::get<3>(kind)].arguments, std::get<4>(kind), moves_.to)), argument_(std::get<4>(kind)),
-              quiet_(std::get<5>(kind)) {}
-        /// (consumer strategy, producer strategy) -> cost; `forbidden` where impossible.
-        double operator()(std::size_t consumer, std::size_t producer) const {
-            auto const to = to_.at[consumer], from = from_.at[producer];
-            if (to == nowhere || from == nowhere)
-                throw error(
-                    error_code::bad_field,
-                    "nodes[" + std::to_string(consumer_) + "] '" + f_.nodes[consumer_].name + "', argument " + std::to_string(argument_),
-                    "redist has no price from spec " + std::to_string(from_.spec[producer]) + " to " + std::to_string(to_.spec[consumer]),
-                    "add the spec to src or dst of its tensor");
-            double const c = moves_.cost[to][from];
-            if (c == forbidden || (quiet_ && c > 0)) return forbidden;
-            return c + (from_.spec[producer] != to_.spec[consumer] ? 1.0 : 0.0);
-        }
-
-    private:
-        ap_file const& f_;
-        std::uint32_t consumer_;
-        ap_file::move_table const& moves_;
-        side from_, to_;
-        std::size_t argument_;
-        bool quiet_;
-    };
 
     void add_costs() {
         unary_.resize(allowed_.size());
@@ -197,12 +158,12 @@ private:
                 auto const& e = n.edges[i];
                 if (e.no_cost) continue;
                 auto const p = n.producers[i];
-                edge_kind const kind{e.tensor, f_.nodes[p].table, e.output, n.table, i, quiet_[v] != 0};
+                ap_edge_kind const kind{e.tensor, f_.nodes[p].table, e.output, n.table, i, quiet_[v] != 0};
                 if (!e.least_of_all && out_.variable_of[p] != variable) {
                     edges_[{variable, out_.variable_of[p], kind}] += 1;
                     continue;
                 }
-                prices const price(f_, kind, v);
+                auto const& price = prices(kind, v);
                 for (std::size_t s = 0; s < u.size(); ++s) {
                     if (!allowed_[variable][s]) continue;
                     double least = forbidden;
@@ -213,11 +174,45 @@ private:
                 }
             }
         }
+    }
+
+    /// Takes out strategies that some neighbour cannot meet, until none is left. Where that leaves a variable without any, all stay: the
+    /// solver says then which edges are in conflict.
+    void remove_unreachable() {
+        for (std::size_t g = 0; g < unary_.size(); ++g)
+            for (std::size_t s = 0; s < unary_[g].size(); ++s) allowed_[g][s] = allowed_[g][s] && unary_[g][s] != forbidden;
+        auto const before = allowed_;
+        struct arc {
+            std::uint32_t consumer, producer;
+            ap_prices const* price;
+        };
+        std::vector<arc> arcs;
+        for (auto const& [key, times] : edges_)
+            arcs.push_back({std::get<0>(key), std::get<1>(key), &prices(std::get<2>(key), first_node_[std::get<0>(key)])});
+        std::vector<std::size_t> changed(allowed_.size(), 1);  // round in which a variable last lost a strategy
+        bool again = true;
+        for (std::size_t round = 1; again; ++round) {
+            again = false;
+            for (auto const& a : arcs) {
+                if (std::max(changed[a.consumer], changed[a.producer]) < round) continue;
+                if (!a.price->remove_unreachable(allowed_[a.consumer], allowed_[a.producer])) continue;
+                changed[a.consumer] = changed[a.producer] = round + 1;
+                again = true;
+            }
+        }
+        for (auto const& in : allowed_)
+            if (std::find(in.begin(), in.end(), char{1}) == in.end()) {
+                allowed_ = before;
+                return;
+            }
+    }
+
+    void add_variables() {
         for (std::size_t g = 0; g < unary_.size(); ++g) {
             std::vector<double> costs;
             auto& list = out_.strategy.emplace_back();
             for (std::uint32_t s = 0; s < unary_[g].size(); ++s) {
-                if (!allowed_[g][s] || unary_[g][s] == forbidden) continue;
+                if (!allowed_[g][s]) continue;
                 list.push_back(s);
                 costs.push_back(unary_[g][s]);
             }
@@ -235,28 +230,15 @@ private:
         for (auto const& list : out_.strategy)
             list_of_.push_back(seen.try_emplace(list, static_cast<std::uint32_t>(seen.size())).first->second);
     }
-    template <class Cost>
-    cost_table table(std::uint32_t row, std::uint32_t col, Cost cost) const {
-        auto const &rows = out_.strategy[row], &cols = out_.strategy[col];
-        cost_table t{static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(cols.size()), {}};
-        t.values.reserve(rows.size() * cols.size());
-        for (auto r : rows)
-            for (auto c : cols) t.values.push_back(cost(r, c));
-        return t;
-    }
-
     void add_edges() {
         number_lists();
-        std::map<std::tuple<edge_kind, double, std::uint32_t, std::uint32_t>, table_id> known;
+        std::map<std::tuple<ap_edge_kind, double, std::uint32_t, std::uint32_t>, table_id> known;
         for (auto const& [key, times] : edges_) {
             auto const consumer = std::get<0>(key), producer = std::get<1>(key);
             auto const [at, fresh] = known.try_emplace({std::get<2>(key), times, list_of_[consumer], list_of_[producer]});
-            if (fresh) {
-                prices const price(f_, std::get<2>(key), first_node_[consumer]);
-                double const factor = times;
-                at->second = out_.graph.add_table(
-                    table(consumer, producer, [&price, factor](std::uint32_t c, std::uint32_t p) { return factor * price(c, p); }));
-            }
+            if (fresh)
+                at->second = out_.graph.add_table(prices(std::get<2>(key), first_node_[consumer])
+                                                      .table(out_.strategy[consumer], out_.strategy[producer], times));
             out_.graph.add_edge(variable_id(consumer), variable_id(producer), at->second);
         }
         for (auto const& p : f_.paired) {
@@ -264,8 +246,11 @@ private:
             if (va == vb) continue;  // it has restricted the labels
             std::vector<std::vector<char>> in(f_.strategy_count(p.a), std::vector<char>(f_.strategy_count(p.b), 0));
             for (auto const& [a, b] : p.allowed) in[a][b] = 1;
-            out_.graph.add_edge(variable_id(va), variable_id(vb),
-                                table(va, vb, [&in](std::uint32_t x, std::uint32_t y) { return in[x][y] ? 0.0 : forbidden; }));
+            auto const &rows = out_.strategy[va], &cols = out_.strategy[vb];
+            cost_table t{static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(cols.size()), {}};
+            for (auto x : rows)
+                for (auto y : cols) t.values.push_back(in[x][y] ? 0.0 : forbidden);
+            out_.graph.add_edge(variable_id(va), variable_id(vb), std::move(t));
         }
     }
 };

@@ -11,10 +11,14 @@
 // (1999).
 // [3] D. Rose, "Triangulated graphs and the elimination process", 1970 (minimum deficiency).
 #include <cantle/base/assert.hpp>
+#include <cantle/base/control.hpp>
+#include <cantle/base/parallel_for.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
+#include <cantle/mrf/table_algebra.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -32,6 +36,8 @@ struct elimination_plan {
     double entries = 0;  ///< of all tables created
     double work = 0;     ///< label tuples visited
     std::size_t width = 0;  ///< most neighbours of a variable when eliminated
+    /// In label tuples: an entry is written, faulted in and read again, about what eight tuples cost (measured).
+    double cost() const { return work + 8 * entries; }
 };
 
 namespace detail {
@@ -114,14 +120,15 @@ inline std::optional<elimination_plan> plan_elimination(factor_graph const& g, d
 struct elimination_result {
     std::vector<label> labels;
     double energy = 0;
+    bool stopped = false;  ///< the limits expired: neither labels nor energy mean anything
 };
 
 namespace detail {
 
 class bucket_eliminator {
 public:
-    bucket_eliminator(factor_graph const& g, elimination_plan const& plan)
-        : g_(g), order_(plan.order), place_(order_.size()), buckets_(order_.size()) {
+    bucket_eliminator(factor_graph const& g, elimination_plan const& plan, unsigned threads, control const& limits)
+        : g_(g), threads_(threads), limits_(limits), order_(plan.order), place_(order_.size()), buckets_(order_.size()) {
         for (std::uint32_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
         for (std::uint32_t v = 0; v < order_.size(); ++v) {
             auto const costs = g.costs(variable_id(v));
@@ -132,7 +139,10 @@ public:
 
     elimination_result run() {
         double energy = 0;
-        for (auto v : order_) energy += eliminate(v);
+        for (auto v : order_) {
+            energy += eliminate(v);
+            if (stopped_) return {{}, forbidden, true};
+        }
         elimination_result result{std::vector<label>(order_.size(), 0), energy};
         for (std::size_t i = order_.size(); i-- > 0;) {
             auto const v = order_[i];
@@ -159,6 +169,9 @@ private:
         std::size_t last;               // 1 + depth of its last neighbour, 0 if it has none
     };
     factor_graph const& g_;
+    unsigned threads_;
+    control const& limits_;
+    std::atomic<bool> stopped_{false};
     std::vector<std::uint32_t> const& order_;
     std::vector<std::uint32_t> place_;
     std::vector<std::vector<factor>> buckets_;
@@ -171,8 +184,7 @@ private:
             return;
         }
         factor f{{col, row}, std::vector<double>(t.values.size())};
-        for (std::size_t r = 0; r < t.rows; ++r)
-            for (std::size_t c = 0; c < t.cols; ++c) f.values[c * t.rows + r] = t.values[r * t.cols + c];
+        transpose(t.values.data(), t.rows, t.cols, f.values.data());
         buckets_[row].push_back(std::move(f));
     }
 
@@ -201,43 +213,86 @@ private:
             }
             parts[p.last].push_back(std::move(p));
         }
-        std::vector<std::vector<double>> sum(scope.size() + 1, std::vector<double>(n, 0.0));
-        for (auto const& p : parts[0])
-            for (std::size_t j = 0; j < n; ++j) sum[0][j] += p.values[j];
-        if (scope.empty()) return min_of(sum[0].data(), n);
+        std::vector<double> own(n, 0.0);
+        for (auto const& p : parts[0]) min_plus().add(own.data(), p.values, n, own.data());
+        if (scope.empty()) return min_of(own.data(), n);
         factor out{scope, std::vector<double>(cells)};
-        std::vector<std::size_t> digit(scope.size(), 0);
-        std::size_t depth = 0, cell = 0;
-        while (true) {
-            auto& to = sum[depth + 1];
-            to = sum[depth];
-            for (auto const& p : parts[depth + 1]) {
-                double const* from = p.values;
-                for (std::size_t d = 0; d <= depth; ++d) from += p.step[d] * digit[d];
-                for (std::size_t j = 0; j < n; ++j) to[j] += from[j];
-            }
-            if (depth + 1 < scope.size()) {
-                digit[++depth] = 0;
-                continue;
-            }
-            out.values[cell++] = min_of(to.data(), n);
-            while (++digit[depth] == count[depth]) {
-                if (depth == 0) {
-                    buckets_[scope.back()].push_back(std::move(out));
-                    return 0;
-                }
-                --depth;
+        std::size_t const rows = cells / count[0];
+        bool const worth_threads = static_cast<double>(cells) * static_cast<double>(n) >= 4194304.0;  // 2^22: half a millisecond
+        std::size_t const pieces = worth_threads ? std::min<std::size_t>(count[0], 16) : 1;
+        parallel_for(pieces, threads_, [&](std::size_t i) {
+            std::size_t const from = count[0] * i / pieces, to = count[0] * (i + 1) / pieces;
+            table_maker(parts, count, own, out.values.data() + from * rows).fill(from, to, [this] {
+                if (limits_.expired()) stopped_ = true;
+                return stopped_.load();
+            });
+        });
+        buckets_[scope.back()].push_back(std::move(out));
+        return 0;
+    }
+
+    /// Fills the new table, neighbours' labels counted like the digits of a number. Sums of what earlier digits determine are kept per
+    /// depth. In the last digit every factor is contiguous, rows being its labels: one min-plus product for all of them.
+    class table_maker {
+    public:
+        table_maker(std::vector<std::vector<part>> const& parts, std::vector<std::size_t> const& count, std::vector<double> const& own,
+                    double* out)
+            : parts_(parts), count_(count), sum_(count.size(), own), digit_(count.size(), 0), out_(out) {}
+
+        /// For labels from .. to of the first neighbour, until `stopped` says true (asked once per label).
+        template <class Stopped>
+        void fill(std::size_t from, std::size_t to, Stopped const& stopped) {
+            if (count_.size() == 1) return finish(from, to);
+            for (std::size_t i = from; i < to && !stopped(); ++i) descend(0, i, i + 1);
+        }
+
+    private:
+        std::vector<std::vector<part>> const& parts_;
+        std::vector<std::size_t> const& count_;
+        std::vector<std::vector<double>> sum_;
+        std::vector<double> joint_;
+        std::vector<std::size_t> digit_;
+        double* out_;
+
+        void descend(std::size_t depth, std::size_t from, std::size_t to) {
+            if (depth + 1 == count_.size()) return finish(from, to);
+            std::size_t const n = sum_[depth].size();
+            for (digit_[depth] = from; digit_[depth] < to; ++digit_[depth]) {
+                auto& next = sum_[depth + 1];
+                next = sum_[depth];
+                for (auto const& p : parts_[depth + 1]) min_plus().add(next.data(), at(p, depth + 1), n, next.data());
+                descend(depth + 1, 0, count_[depth + 1]);
             }
         }
-    }
+        void finish(std::size_t from, std::size_t to) {
+            auto const& own = sum_.back();
+            auto const& last = parts_.back();
+            std::size_t const n = own.size(), rows = to - from;
+            double const* table = at(last[0], count_.size() - 1) + from * n;
+            for (std::size_t i = 1; i < last.size(); ++i) {
+                joint_.resize(rows * n);
+                min_plus().add(table, at(last[i], count_.size() - 1) + from * n, rows * n, joint_.data());
+                table = joint_.data();
+            }
+            min_plus().over_cols(own.data(), table, rows, n, out_);
+            out_ += rows;
+        }
+        double const* at(part const& p, std::size_t digits) const {
+            double const* values = p.values;
+            for (std::size_t d = 0; d < digits; ++d) values += p.step[d] * digit_[d];
+            return values;
+        }
+    };
 };
 
 }  // namespace detail
 
-/// Minimises E exactly in the plan's order. Precondition: the plan is of this graph.
-inline elimination_result bucket_elimination(factor_graph const& g, elimination_plan const& plan) {
+/// Minimises E exactly in the plan's order, on `threads` threads (0: all of the machine; the result is the same). Precondition: the plan is
+/// of this graph.
+inline elimination_result bucket_elimination(factor_graph const& g, elimination_plan const& plan, unsigned threads = 0,
+                                             control const& limits = {}) {
     CANTLE_ASSERT(plan.order.size() == g.variable_count(), "the plan orders all variables of the graph");
-    return detail::bucket_eliminator(g, plan).run();
+    return detail::bucket_eliminator(g, plan, threads, limits).run();
 }
 
 }  // namespace cantle::mrf

@@ -13,12 +13,14 @@
 #include <cantle/mrf/branching.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
 #include <cantle/mrf/coordinate_descent.hpp>
+#include <cantle/mrf/cutset_search.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/quantise.hpp>
 #include <cantle/mrf/reductions.hpp>
 #include <cantle/mrf/trws.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -39,9 +41,16 @@ struct solve_options {
     double max_block_work = 268435456.0;     ///< label tuples of the block search where sweeps stall, 2^28: a third of a second; 0: none
     double max_branch_entries = 2147483648.0;  ///< table entries of branch and bound after that, 2^31: some seconds; 0: none
     reduce_options reduce = {};
+    unsigned threads = 0;  ///< 0: as many as the machine runs at once. The result is the same for any number
 };
 
 namespace detail {
+
+inline reduce_options reduce_with(solve_options const& o) {
+    auto r = o.reduce;
+    r.threads = o.threads;
+    return r;
+}
 
 class core_solver {
 public:
@@ -62,7 +71,7 @@ public:
                 lower_ = best_;
                 return;
             }
-            if (eliminate(*now, std::max(cheap_work, spent_))) return;
+            if (eliminate(*now, std::max(cheap_work, spent_ / 4))) return;
             now = sweep(*now);
         }
     }
@@ -81,6 +90,8 @@ private:
     static constexpr double block_works[] = {1048576.0, 16777216.0};  // label tuples of one block, 2^20 and 2^24: 1 and 20 ms
     static constexpr double most_branch_work = 134217728.0;            // label tuples of one elimination in a branch, 2^27
     static constexpr int deepest = 4;
+    static constexpr std::size_t most_promising = 12;                  // labels per variable
+    static constexpr double promising_step_work = 20736.0;             // label tuples, 12^4: one hub and two neighbours of a variable free
     struct level {
         std::vector<std::vector<label>> kept;  // labels of the graph above that are still in
         reduction reduced;
@@ -121,7 +132,7 @@ private:
         if (level_best_ == forbidden) return false;
         auto labels = level_labels_;
         bool improved = false;
-        for (double work : block_works) improved |= block_search(g, work).run(labels, options_.max_block_work);
+        for (double work : block_works) improved |= block_search(g, work).run(labels, options_.max_block_work, limits_);
         if (!improved) return false;
         level_labels_ = labels;
         level_best_ = plain_energy(g, labels);
@@ -130,11 +141,47 @@ private:
         return better;
     }
 
+    /// A labelling from the few labels of each variable that the messages like best, and those of the best labelling of this level.
+    void search_cutsets(factor_graph const& g, trws const& messages, coordinate_descent& descent) {
+        if (level_best_ == forbidden || spent_ / 2 < cutset_search::round_work(g.variable_count())) return;
+        std::vector<std::vector<label>> kept(g.variable_count());
+        std::vector<double> hat;
+        for (std::uint32_t v = 0; v < kept.size(); ++v) {
+            hat.resize(g.label_count(variable_id(v)));
+            messages.reparametrised(variable_id(v), hat);
+            hat[level_labels_[v]] = -forbidden;
+            auto& list = kept[v];
+            for (label j = 0; j < hat.size(); ++j) list.push_back(j);
+            if (list.size() <= most_promising) continue;
+            std::nth_element(list.begin(), list.begin() + most_promising, list.end(),
+                             [&](label a, label b) { return std::pair{hat[a], a} < std::pair{hat[b], b}; });
+            list.resize(most_promising);
+            std::sort(list.begin(), list.end());
+        }
+        auto const few = build(g, nullptr, kept).first;
+        std::vector<label> labels(kept.size());
+        for (std::size_t v = 0; v < kept.size(); ++v)
+            labels[v] = static_cast<label>(std::lower_bound(kept[v].begin(), kept[v].end(), level_labels_[v]) - kept[v].begin());
+        cutset_search search(few, promising_step_work);
+        bool const better = search.run(labels, 3, spent_ / 2);
+        spent_ += search.spent();
+        if (!better) return;
+        for (std::size_t v = 0; v < kept.size(); ++v) labels[v] = kept[v][labels[v]];
+        descent.single_moves(labels);
+        level_best_ = plain_energy(g, labels);
+        level_labels_ = labels;
+        offer(std::move(labels), offset_ + level_best_);
+    }
+
     bool eliminate(factor_graph const& g, double work) {
         auto const plan = plan_elimination(g, options_.max_elimination_entries, std::min(work, options_.max_elimination_work));
-        if (!plan) return false;
-        auto exact = bucket_elimination(g, *plan);
-        spent_ += plan->work;
+        if (!plan || plan->cost() > work) return false;
+        auto exact = bucket_elimination(g, *plan, options_.threads, limits_);
+        if (exact.stopped) {
+            stopped_ = true;
+            return false;
+        }
+        spent_ += plan->cost();
         eliminated_ = true;
         offer(std::move(exact.labels), offset_ + exact.energy);
         lower_ = best_;
@@ -188,6 +235,7 @@ private:
             spent_ += 2 * pass_work;
             in_range = messages.forward();
             if (in_range) decode();
+            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_)) search_cutsets(g, messages, descent);
             if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
@@ -196,11 +244,11 @@ private:
             else limits_.report({"trws", sweeps_, options_.max_sweeps, (outside_ + best_) * unit_, (outside_ + lower()) * unit_});
             if (closed()) return nullptr;
             double const left = work_left(g, messages, out);
-            if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out);
+            if (left <= 0.5 * pass_work || (i >= 32 && left <= 0.9 * pass_work)) return take_out(g, messages, out, false);
             if (depth_ > 0 && spent_ > branch_left_) return nullptr;
             if (i % (depth_ > 0 ? 20 : 100) == 0) {
                 bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
-                if (creeping && left < pass_work) return take_out(g, messages, out);  // new reductions may get it going again
+                if (creeping && left < pass_work) return take_out(g, messages, out, true);  // new reductions may get it going again
                 if (creeping && (can_finish(g, messages, out) || depth_ > 0 || !search_blocks(g))) break;
                 bound_then = lower_;
                 best_then = best_;
@@ -213,7 +261,7 @@ private:
 
     /// Last resort: exact elimination of what fixing left, with all the work that the options allow.
     void finish(factor_graph const& g, trws const& messages, std::span<char const> out) {
-        auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out);
+        auto const* rest = best_ == forbidden ? &g : take_out(g, messages, out, true);
         if (!rest) return;
         if (rest->variable_count() > 0) {
             if (!eliminate(*rest, options_.max_elimination_work) && best_ != forbidden && !out_of_sweeps_) branch(*rest);
@@ -238,7 +286,7 @@ private:
         for (label j : order) {
             kept[at] = {j};
             auto [smaller, constant] = build(g, nullptr, kept);
-            reduction const reduced(smaller, options_.reduce);
+            reduction const reduced(smaller, reduce_with(options_), limits_);
             if (reduced.infeasible()) continue;
             double const start = offset_ + constant + reduced.constant();
             if (left <= 0 || limits_.expired()) {
@@ -287,8 +335,8 @@ private:
     }
 
     /// The reparametrised graph without flagged labels, reduced, as a new level. nullptr (and a closed bound) when nothing better can be
-    /// left.
-    factor_graph const* take_out(factor_graph const& g, trws const& messages, std::span<char const> out) {
+    /// left. While the bound rises, dominance costs more sweeps than it saves: only where it stalls all reductions are tried.
+    factor_graph const* take_out(factor_graph const& g, trws const& messages, std::span<char const> out, bool all_reductions) {
         auto const n = static_cast<std::uint32_t>(g.variable_count());
         std::vector<std::vector<label>> kept(n);
         for (std::uint32_t v = 0; v < n; ++v) {
@@ -302,7 +350,9 @@ private:
         }
         auto [smaller, constant] = build(g, &messages, kept);
         if (!(magnitude(smaller) <= exact_total)) std::tie(smaller, constant) = build(g, nullptr, kept);
-        levels_.push_back({std::move(kept), reduction(smaller, options_.reduce)});
+        auto reduce = reduce_with(options_);
+        if (!all_reductions) reduce.max_work = 0;
+        levels_.push_back({std::move(kept), reduction(smaller, reduce, limits_)});
         auto const& reduced = levels_.back().reduced;
         if (reduced.infeasible()) {
             levels_.pop_back();

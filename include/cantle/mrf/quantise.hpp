@@ -14,7 +14,9 @@
 //     That covers all of reductions.hpp and bucket_elimination.hpp. Messages are sums with repetition and are checked as they arise
 //     (trws.hpp).
 // The energy that users see is always recomputed from the original costs.
+#include <cantle/base/parallel_for.hpp>
 #include <cantle/mrf/factor_graph.hpp>
+#include <cantle/mrf/min_plus.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -33,22 +35,18 @@ struct quantised_graph {
 
 /// Sum over terms of the largest finite magnitude: no labelling's finite energy is larger. Same unit as the costs.
 inline double magnitude(factor_graph const& g) {
-    std::vector<double> of_table(g.table_count(), 0.0);
-    for (std::uint32_t t = 0; t < of_table.size(); ++t)
-        for (double c : g.table(table_id(t)).values)
-            if (c != forbidden) of_table[t] = std::max(of_table[t], std::abs(c));
+    auto const largest = [](auto const& costs) { return detail::min_plus().largest(costs.data(), costs.size()); };
+    std::vector<double> of_table(g.table_count());
+    for (std::uint32_t t = 0; t < of_table.size(); ++t) of_table[t] = largest(g.table(table_id(t)).values);
     double sum = 0;
-    for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
-        double m = 0;
-        for (double c : g.costs(variable_id(v))) m = std::max(m, std::abs(c));
-        sum += m;
-    }
+    for (std::uint32_t v = 0; v < g.variable_count(); ++v) sum += largest(g.costs(variable_id(v)));
     for (auto const& e : g.edges()) sum += of_table[e.table.value];
     return sum;
 }
 
-/// Rounds all costs down to the grid. Throws bad_field when magnitudes are beyond 2^900.
-inline quantised_graph quantise(factor_graph const& g) {
+/// Rounds all costs down to the grid, large tables on `threads` threads (0: all of the machine). Throws bad_field when magnitudes are
+/// beyond 2^900.
+inline quantised_graph quantise(factor_graph const& g, unsigned threads = 1) {
     double const total = magnitude(g);
     if (!(total < std::ldexp(1.0, 900))) throw error(error_code::bad_field, "costs", "too large to add up", "scale them down");
     int exponent = 0;
@@ -59,15 +57,7 @@ inline quantised_graph quantise(factor_graph const& g) {
     quantised_graph q;
     q.unit = std::ldexp(1.0, exponent);
     double const scale = std::ldexp(1.0, -exponent);
-    auto const round_down = [scale](std::vector<double>& costs) {
-        bool inexact = false;
-        for (double& c : costs) {
-            double const exact = c * scale, down = std::floor(exact);
-            inexact |= down != exact && c != forbidden;
-            c = down;
-        }
-        return inexact;
-    };
+    auto const round_down = [scale](std::vector<double>& costs) { return detail::min_plus().round_down(costs.data(), costs.size(), scale); };
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
         auto const costs = g.costs(variable_id(v));
         std::vector<double> down(costs.begin(), costs.end());
@@ -76,11 +66,14 @@ inline quantised_graph quantise(factor_graph const& g) {
     }
     std::vector<table_id> id(g.table_count());
     std::vector<char> inexact(g.table_count());
-    for (std::uint32_t t = 0; t < id.size(); ++t) {
-        cost_table down = g.table(table_id(t));
-        inexact[t] = round_down(down.values);
-        id[t] = q.graph.add_table(std::move(down));
-    }
+    std::vector<cost_table> down(g.table_count());
+    double entries = 0;
+    for (std::uint32_t t = 0; t < id.size(); ++t) entries += static_cast<double>(g.table(table_id(t)).values.size());
+    parallel_for(id.size(), entries < 1048576.0 ? 1 : threads, [&](std::size_t t) {
+        down[t] = g.table(table_id(static_cast<std::uint32_t>(t)));
+        inexact[t] = round_down(down[t].values);
+    });
+    for (std::uint32_t t = 0; t < id.size(); ++t) id[t] = q.graph.add_table(std::move(down[t]));
     for (auto const& e : g.edges()) {
         q.graph.add_edge(e.u, e.v, id[e.table.value], e.use);
         q.inexact_terms += static_cast<std::size_t>(inexact[e.table.value]);

@@ -4,8 +4,11 @@
 // minima pass over it; compact() then takes it out of lists and tables. Each elimination leaves a record from which the lost label is
 // found again.
 #include <cantle/base/assert.hpp>
+#include <cantle/base/control.hpp>
+#include <cantle/base/parallel_for.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
+#include <cantle/mrf/table_algebra.hpp>
 
 #include <algorithm>
 #include <array>
@@ -31,15 +34,7 @@ struct reduction_rules {
 
 namespace detail {
 
-using shared_table = std::shared_ptr<cost_table const>;
 using label_list = std::shared_ptr<std::vector<label> const>;  ///< ascending original labels of a variable
-
-/// A table seen from one of its two variables.
-struct table_view {
-    double const* values;
-    std::size_t self_step, other_step;
-    double operator()(std::size_t self, std::size_t other) const { return values[self * self_step + other * other_step]; }
-};
 
 /// How an eliminated variable gets its label back: the minimiser given its (at most two) neighbours.
 struct elimination_record {
@@ -70,8 +65,11 @@ public:
         bool alive = true, touched = true;
     };
 
-    reducer(factor_graph const& g, std::size_t max_table, double work, reduction_rules rules = {})
-        : max_table_(max_table), work_left_(work), rules_(rules) {
+    /// `threads`: 0 for as many as the machine runs at once; the result is the same. When `limits` expire, what is optional stops: the
+    /// graph is a valid reduction at any time.
+    reducer(factor_graph const& g, std::size_t max_table, double work, unsigned threads, control const& limits,
+            reduction_rules rules = {})
+        : max_table_(max_table), work_left_(work), rules_(rules), threads_(threads), limits_(limits), algebra_(threads) {
         std::vector<char> may_forbid(g.table_count());
         for (std::uint32_t t = 0; t < may_forbid.size(); ++t) may_forbid[t] = has_forbidden(g.table(table_id(t)));
         std::map<std::size_t, label_list> all_labels;
@@ -102,7 +100,7 @@ public:
             if (rules_.merge) again |= merge_determined();
             if (rules_.eliminate) again |= eliminate_all();
             if (infeasible_) break;
-            if (!again) again = remove_dominated();
+            if (!again && !limits_.expired()) again = remove_dominated();
         }
         return !infeasible_;
     }
@@ -114,6 +112,7 @@ public:
     std::vector<elimination_record> const& records() const { return records_; }
 
 private:
+    static constexpr double worth_threads = 1048576.0;  // table entries, 2^20: half a millisecond
     std::vector<variable> variables_;
     std::vector<edge> edges_;
     std::vector<elimination_record> records_;
@@ -122,10 +121,10 @@ private:
     reduction_rules rules_;
     double constant_ = 0;
     bool infeasible_ = false;
+    unsigned threads_;
+    control const& limits_;
+    table_algebra algebra_;
 
-    static bool has_forbidden(cost_table const& t) {
-        return std::find(t.values.begin(), t.values.end(), forbidden) != t.values.end();
-    }
     std::uint32_t other(edge const& e, std::uint32_t v) const { return e.u == v ? e.v : e.u; }
     bool is_row(edge const& e, std::uint32_t v) const { return (e.u == v) != e.transposed; }
     table_view view(edge const& e, std::uint32_t self) const {
@@ -147,13 +146,8 @@ private:
         for (auto id : variables_[e.u].edges) {
             auto& old = edges_[id];
             if (other(old, e.u) != e.v) continue;
-            cost_table sum = *old.table;
-            auto const row_variable = is_row(old, e.u) ? e.u : e.v;
-            auto const add = view(e, row_variable);
-            for (std::uint32_t r = 0, i = 0; r < sum.rows; ++r)
-                for (std::uint32_t c = 0; c < sum.cols; ++c, ++i) sum.values[i] += add(r, c);
+            old.table = algebra_.sum(old.table, {e.table, is_row(old, e.u) != is_row(e, e.u)});
             old.may_forbid |= e.may_forbid;
-            old.table = std::make_shared<cost_table const>(std::move(sum));
             return;
         }
         auto const id = static_cast<std::uint32_t>(edges_.size());
@@ -166,7 +160,7 @@ private:
     bool remove_unsupported() {
         bool any = false;
         std::vector<std::uint32_t> stack;
-        std::vector<char> waiting(variables_.size(), 0);
+        std::vector<char> waiting(variables_.size(), 0), supported;
         for (std::uint32_t v = 0; v < variables_.size(); ++v) {
             if (!variables_[v].alive) continue;
             any |= min_of(variables_[v].cost.data(), variables_[v].cost.size()) == inf;
@@ -182,19 +176,14 @@ private:
                 auto const& e = edges_[id];
                 if (!e.may_forbid) continue;
                 auto const w = other(e, v);
-                auto const t = view(e, v);
+                find_supported(e, v, supported);
                 bool changed = false, left = false;
-                for (std::size_t k = 0; k < variables_[w].cost.size(); ++k) {
-                    if (variables_[w].cost[k] == inf) continue;
-                    bool supported = false;
-                    for (std::size_t j = 0; j < variables_[v].cost.size() && !supported; ++j)
-                        supported = t(j, k) != inf && variables_[v].cost[j] != inf;
-                    if (supported) {
-                        left = true;
-                    } else {
-                        variables_[w].cost[k] = inf;
-                        changed = true;
-                    }
+                for (std::size_t k = 0; k < supported.size(); ++k) {
+                    auto& cost = variables_[w].cost[k];
+                    if (cost == inf) continue;
+                    left |= supported[k] != 0;
+                    changed |= !supported[k];
+                    if (!supported[k]) cost = inf;
                 }
                 if (!left) return infeasible_ = true;
                 if (!changed) continue;
@@ -205,6 +194,30 @@ private:
             }
         }
         return any;
+    }
+
+    /// Flags the labels of the other end of e that some label of v which is in allows. Row by row of the table.
+    void find_supported(edge const& e, std::uint32_t v, std::vector<char>& supported) const {
+        auto const& t = *e.table;
+        auto const& own = variables_[v].cost;
+        supported.assign(variables_[other(e, v)].cost.size(), 0);
+        if (!is_row(e, v)) {
+            for (std::size_t k = 0; k < t.rows; ++k) {
+                double const* row = t.values.data() + k * t.cols;
+                for (std::size_t j = 0; j < t.cols && !supported[k]; ++j) supported[k] = row[j] != inf && own[j] != inf;
+            }
+            return;
+        }
+        bool all = false;
+        for (std::size_t j = 0; j < t.rows && !all; ++j) {
+            if (own[j] == inf) continue;
+            double const* row = t.values.data() + j * t.cols;
+            all = true;
+            for (std::size_t k = 0; k < t.cols; ++k) {
+                supported[k] = static_cast<char>(supported[k] | (row[k] != inf));
+                all &= supported[k] != 0;
+            }
+        }
     }
 
     /// Takes labels that are out from lists and tables. Tables that shrink in the same way stay shared.
@@ -226,29 +239,38 @@ private:
             keep[v] = std::make_shared<std::vector<label> const>(std::move(kept));
             touch(v);
         }
+        struct piece {
+            shared_table from, to;
+            std::vector<label> const *rows, *cols;
+            bool may_forbid;
+        };
         using key = std::tuple<cost_table const*, std::vector<label>, std::vector<label>>;
-        std::map<key, std::pair<shared_table, shared_table>> done;  // looked up only, never iterated; holds the old table alive too
-        for (auto& e : edges_) {
+        std::map<key, std::size_t> known;  // looked up only, never iterated
+        std::vector<piece> pieces;
+        std::vector<std::pair<std::uint32_t, std::size_t>> uses;
+        double entries = 0;
+        for (std::uint32_t id = 0; id < edges_.size(); ++id) {
+            auto const& e = edges_[id];
             if (!e.alive || (!keep[e.u] && !keep[e.v])) continue;
             auto const& rows = keep[e.transposed ? e.v : e.u];
             auto const& cols = keep[e.transposed ? e.u : e.v];
-            auto& found = done[{e.table.get(), rows ? *rows : std::vector<label>{}, cols ? *cols : std::vector<label>{}}];
-            if (!found.second) found = {e.table, shrink(*e.table, rows.get(), cols.get())};
-            e.table = found.second;
-            e.may_forbid = e.may_forbid && has_forbidden(*e.table);
+            auto const [at, fresh] = known.try_emplace(
+                {e.table.get(), rows ? *rows : std::vector<label>{}, cols ? *cols : std::vector<label>{}}, pieces.size());
+            if (fresh) {
+                pieces.push_back({e.table, {}, rows.get(), cols.get(), e.may_forbid});
+                entries += static_cast<double>(e.table->values.size());
+            }
+            uses.emplace_back(id, at->second);
         }
-    }
-    static shared_table shrink(cost_table const& t, std::vector<label> const* rows, std::vector<label> const* cols) {
-        cost_table s;
-        s.rows = rows ? static_cast<std::uint32_t>(rows->size()) : t.rows;
-        s.cols = cols ? static_cast<std::uint32_t>(cols->size()) : t.cols;
-        s.values.resize(std::size_t{s.rows} * s.cols);
-        for (std::uint32_t r = 0; r < s.rows; ++r) {
-            double const* from = t.values.data() + std::size_t{rows ? (*rows)[r] : r} * t.cols;
-            double* to = s.values.data() + std::size_t{r} * s.cols;
-            for (std::uint32_t c = 0; c < s.cols; ++c) to[c] = from[cols ? (*cols)[c] : c];
+        parallel_for(pieces.size(), entries < worth_threads ? 1 : threads_, [&](std::size_t i) {
+            auto& p = pieces[i];
+            p.to = pick(*p.from, p.rows, p.cols);
+            p.may_forbid = p.may_forbid && has_forbidden(*p.to);
+        });
+        for (auto const& [id, i] : uses) {
+            edges_[id].table = pieces[i].to;
+            edges_[id].may_forbid = edges_[id].may_forbid && pieces[i].may_forbid;
         }
-        return std::make_shared<cost_table const>(std::move(s));
     }
 
     /// An edge whose table is f(row) + g(col) couples nothing: its parts go to the variables. Variables with one label are of this kind.
@@ -323,7 +345,7 @@ private:
             drop_edge(other_id);
             bool same = own == lost;
             for (label j = 0; j < own && same; ++j) same = partner[j] == j;
-            if (!same) e.table = shrink(*e.table, v_is_row ? &partner : nullptr, v_is_row ? nullptr : &partner);
+            if (!same) e.table = pick(*e.table, v_is_row ? &partner : nullptr, v_is_row ? nullptr : &partner);
             join({u, w, e.table, !v_is_row, true, e.may_forbid});
         }
         variables_[v].alive = false;
@@ -345,7 +367,7 @@ private:
         };
         for (std::uint32_t v = 0; v < variables_.size(); ++v) offer(v);
         bool any = false;
-        while (!queue.empty() && !infeasible_) {
+        while (!queue.empty() && !infeasible_ && !limits_.expired()) {
             auto const [p, v] = queue.top();
             queue.pop();
             if (!variables_[v].alive || p != price(v)) continue;
@@ -403,34 +425,16 @@ private:
 
     /// theta(i, k) = min_j A(i, j) + theta_v(j) + B(j, k).
     void fold_chain(elimination_record const& r) {
-        auto const &na = r.near[0], &nb = r.near[1];
-        cost_table out;
-        out.rows = static_cast<std::uint32_t>(na.labels->size());
-        out.cols = static_cast<std::uint32_t>(nb.labels->size());
-        out.values.assign(std::size_t{out.rows} * out.cols, inf);
-        std::vector<double> flipped;
-        double const* b = nb.table->values.data();
-        if (!nb.self_is_row) {
-            flipped.resize(nb.table->values.size());
-            for (std::uint32_t k = 0; k < nb.table->rows; ++k)
-                for (std::uint32_t j = 0; j < nb.table->cols; ++j) flipped[std::size_t{j} * out.cols + k] = (*nb.table)(k, j);
-            b = flipped.data();
-        }
-        std::size_t const labels = r.cost.size();
-        table_view const a = na.self_is_row ? table_view{na.table->values.data(), 1, na.table->cols}
-                                            : table_view{na.table->values.data(), na.table->cols, 1};
-        std::vector<double> sum(labels), finite(labels);
-        for (std::uint32_t i = 0; i < out.rows; ++i) {
-            for (std::size_t j = 0; j < labels; ++j) sum[j] = a(i, j) + r.cost[j];
-            double* row = out.values.data() + std::size_t{i} * out.cols;
-            for (std::size_t j = 0; j < labels; ++j)
-                if (sum[j] != inf) relax_row(sum[j], b + j * out.cols, out.cols, row);
-        }
-        bool const may_forbid = has_forbidden(out);
-        join({na.variable, nb.variable, std::make_shared<cost_table const>(std::move(out)), false, true, may_forbid});
+        auto const* a = &r.near[0];
+        auto const* b = &r.near[1];
+        if (a->self_is_row && !b->self_is_row) std::swap(a, b);  // then neither table has to be turned
+        auto table = algebra_.product({a->table, a->self_is_row}, r.cost, {b->table, !b->self_is_row});
+        bool const may_forbid = has_forbidden(*table);
+        join({a->variable, b->variable, std::move(table), false, true, may_forbid});
     }
 
-    bool remove_dominated();  // dominance.hpp
+    class dominance;  // dominance.hpp
+    bool remove_dominated();
 };
 
 }  // namespace detail

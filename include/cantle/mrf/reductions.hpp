@@ -16,6 +16,7 @@
 //   Dominance stops after max_work elementary steps: a count, not a time, so that runs are deterministic.
 // Order: the remaining variables keep their order, and so their topological order, which trws.hpp relies on.
 // References: [1] U. Bertele, F. Brioschi, "Nonserial Dynamic Programming", 1972 (elimination); [2] see dominance.hpp.
+#include <cantle/base/control.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/dominance.hpp>
 #include <cantle/mrf/reducer.hpp>
@@ -29,14 +30,16 @@ namespace cantle::mrf {
 struct reduce_options {
     std::size_t max_table = std::size_t{1} << 20;  ///< entries of a table that an elimination may create (8 MiB)
     double max_work = 2e8;                         ///< steps spent on dominance, about 0.1 s; 0: none
+    unsigned threads = 0;                          ///< 0: as many as the machine runs at once; the result is the same
     reduction_rules rules = {};                    ///< which reductions apply, for tests and ablations
 };
 
 /// A reduced graph and the way back. Immutable once built.
 class reduction {
 public:
-    explicit reduction(factor_graph const& g, reduce_options const& options = {}) : size_(g.variable_count()) {
-        detail::reducer r(g, options.max_table, options.max_work, options.rules);
+    /// When `limits` expire, elimination and dominance stop: less is reduced then.
+    explicit reduction(factor_graph const& g, reduce_options const& options = {}, control const& limits = {}) : size_(g.variable_count()) {
+        detail::reducer r(g, options.max_table, options.max_work, options.threads, limits, options.rules);
         infeasible_ = !r.run();
         if (infeasible_) return;
         constant_ = r.constant();

@@ -12,6 +12,8 @@
 // Complexity: reductions, then O(table entries left) per sweep. Limits: solve_options.
 #include <cantle/base/control.hpp>
 #include <cantle/base/solve_status.hpp>
+#include <cantle/mrf/bucket_elimination.hpp>
+#include <cantle/mrf/chain_order.hpp>
 #include <cantle/mrf/core_solver.hpp>
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph.hpp>
@@ -24,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -52,35 +53,38 @@ struct solve_result {
 
 namespace detail {
 
-/// A connected component as a graph of its own.
+/// A connected component as a graph of its own, its variables in an order with long chains.
 struct component {
     factor_graph graph;
     std::vector<std::uint32_t> variables;
 };
 
 inline std::vector<component> split_components(factor_graph const& g) {
-    std::vector<std::uint32_t> root(g.variable_count());
-    std::iota(root.begin(), root.end(), 0U);
-    auto const find = [&](std::uint32_t v) {
-        while (root[v] != v) v = root[v] = root[root[v]];
-        return v;
-    };
-    for (auto const& e : g.edges()) {
-        auto const a = find(e.u.value), b = find(e.v.value);
-        root[std::max(a, b)] = std::min(a, b);
-    }
+    auto const near = neighbours(g);
     std::vector<component> parts;
-    std::vector<std::uint32_t> part(root.size()), place(root.size());
-    for (std::uint32_t v = 0; v < root.size(); ++v) {
-        if (find(v) == v) {
-            part[v] = static_cast<std::uint32_t>(parts.size());
-            parts.emplace_back();
+    constexpr auto nowhere = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> part(g.variable_count(), nowhere), place(g.variable_count());
+    for (std::uint32_t v = 0; v < near.size(); ++v) {
+        if (part[v] != nowhere) continue;
+        part[v] = static_cast<std::uint32_t>(parts.size());
+        std::vector<std::uint32_t> members{v};
+        for (std::size_t i = 0; i < members.size(); ++i)
+            for (auto w : near[members[i]]) {
+                if (part[w] != nowhere) continue;
+                part[w] = part[v];
+                members.push_back(w);
+            }
+        std::sort(members.begin(), members.end());
+        for (std::uint32_t i = 0; i < members.size(); ++i) place[members[i]] = i;
+        neighbour_lists inside(members.size());
+        for (std::uint32_t i = 0; i < members.size(); ++i)
+            for (auto w : near[members[i]]) inside[i].push_back(place[w]);
+        auto& p = parts.emplace_back();
+        for (auto i : chain_order(inside)) {
+            auto const costs = g.costs(variable_id(members[i]));
+            place[members[i]] = p.graph.add_variable({costs.begin(), costs.end()}).value;
+            p.variables.push_back(members[i]);
         }
-        part[v] = part[find(v)];
-        auto& p = parts[part[v]];
-        auto const costs = g.costs(variable_id(v));
-        place[v] = p.graph.add_variable({costs.begin(), costs.end()}).value;
-        p.variables.push_back(v);
     }
     for (auto const& e : g.edges()) {
         auto& p = parts[part[e.u.value]].graph;
@@ -92,8 +96,10 @@ inline std::vector<component> split_components(factor_graph const& g) {
 /// Sum of the least cost of every term.
 inline double term_minima(factor_graph const& g) {
     double sum = 0;
+    std::vector<double> of_table(g.table_count());
+    for (std::uint32_t t = 0; t < of_table.size(); ++t) of_table[t] = min_of(g.table(table_id(t)).values.data(), g.table(table_id(t)).values.size());
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) sum += min_of(g.costs(variable_id(v)).data(), g.label_count(variable_id(v)));
-    for (auto const& e : g.edges()) sum += min_of(g.table(e.table).values.data(), g.table(e.table).values.size());
+    for (auto const& e : g.edges()) sum += of_table[e.table.value];
     return sum;
 }
 
@@ -109,7 +115,7 @@ struct grid_outcome {
 /// Solves `priced` on the grid that suits its costs; `g` has the costs as given, nowhere lower than those of `priced`.
 inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& priced, solve_options const& options, control const& limits) {
     grid_outcome result;
-    auto const whole = quantise(priced);
+    auto const whole = quantise(priced, options.threads);
     result.stats.unit = whole.unit;
     result.stats.error_bound = whole.error_bound();
     auto const infeasible = [&] {
@@ -117,7 +123,7 @@ inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& pri
         result.lower_bound = forbidden;
         return result;
     };
-    reduction const reduced(whole.graph, options.reduce);
+    reduction const reduced(whole.graph, reduce_with(options), limits);
     if (reduced.infeasible()) return infeasible();
     auto const& core = reduced.graph();
     result.stats.variables = core.variable_count();
@@ -129,9 +135,11 @@ inline grid_outcome solve_on_grid(factor_graph const& g, factor_graph const& pri
     bool labelled = true;
     std::vector<label> labels(core.variable_count());
     double outside = reduced.constant();
-    for (auto const& part : parts) outside += term_minima(part.graph);
-    for (auto const& part : parts) {
-        outside -= term_minima(part.graph);
+    std::vector<double> least;
+    for (auto const& part : parts) outside += least.emplace_back(term_minima(part.graph));
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        auto const& part = parts[p];
+        outside -= least[p];
         core_solver solver(part.graph, options, limits, outside, whole.unit);
         solver.run();
         if (solver.lower() == forbidden) return infeasible();
