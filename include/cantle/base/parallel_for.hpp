@@ -24,6 +24,10 @@ inline unsigned thread_count(unsigned wanted) {
 /// piece ends the loop after the pieces that have begun and is thrown here.
 template <class Body>
 void parallel_for(std::size_t count, unsigned threads, Body const& body) {
+    if (count <= 1 || threads == 1) {
+        for (std::size_t i = 0; i < count; ++i) body(i);
+        return;
+    }
     std::atomic<std::size_t> next{0};
     std::mutex guard;
     std::exception_ptr failure;
@@ -39,7 +43,8 @@ void parallel_for(std::size_t count, unsigned threads, Body const& body) {
         }
     };
     std::vector<std::jthread> others;
-    for (std::size_t k = 1; k < thread_count(threads) && k < count; ++k) {
+    std::size_t const most = thread_count(threads);
+    for (std::size_t k = 1; k < most && k < count; ++k) {
         try {
             others.emplace_back(take_pieces);
         } catch (std::system_error const&) {

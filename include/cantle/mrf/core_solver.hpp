@@ -3,10 +3,12 @@
 // Problem: solve one connected, reduced, whole-number graph as far as its limits allow (the inner loop of solve.hpp).
 // Idea: a search for something better than the best labelling known. TRW-S lifts the bound and decodes labellings; labels whose bound
 // reaches the best energy are in no better labelling and go; the messages are folded into the costs (an exact reparametrisation, so
-// nothing of the dual is lost), the smaller graph is reduced again, and so on. As soon as exact elimination is cheaper than what was
-// spent so far, it ends the search. When nothing is left that could be better, the best labelling known is optimal. Where the bound
-// stops rising and elimination is too dear: block search (block_search.hpp) for a better labelling, with which sweeps go on, and at last
-// branch and bound: one search of this kind per label of a hub (branching.hpp), each for labellings better than the best known.
+// nothing of the dual is lost), the smaller graph is reduced again, and so on. As soon as exact elimination costs a share of what was
+// spent so far, it ends the search. Labellings far from the bound are improved by cutset search (cutset_search.hpp) over the few labels
+// that the messages like best, at sweeps 2, 4, 8, ..: the sooner the best energy is good, the sooner labels go. When nothing is left that
+// could be better, the best labelling known is optimal. Where the bound stops rising and elimination is too dear: block search
+// (block_search.hpp) for a better labelling, with which sweeps go on, and at last branch and bound: one search of this kind per label of
+// a hub (branching.hpp), each for labellings better than the best known.
 // Invariant: the optimum is at least min(best(), offset of the level + any bound of the level's graph), in whole numbers.
 #include <cantle/base/control.hpp>
 #include <cantle/mrf/block_search.hpp>
@@ -89,6 +91,7 @@ private:
     static constexpr double cheap_work = 262144.0;  // label tuples: well under a millisecond
     static constexpr double block_works[] = {1048576.0, 16777216.0};  // label tuples of one block, 2^20 and 2^24: 1 and 20 ms
     static constexpr double most_branch_work = 134217728.0;            // label tuples of one elimination in a branch, 2^27
+    static constexpr double worth_pairs = 0.02;  // gap below which a labelling gets pair moves at once: far away they fix few labels
     static constexpr int deepest = 4;
     static constexpr std::size_t most_promising = 12;                  // labels per variable
     static constexpr double promising_step_work = 20736.0;             // label tuples, 12^4: one hub and two neighbours of a variable free
@@ -125,6 +128,14 @@ private:
         }
         best_ = e;
         labels_ = std::move(labels);
+    }
+
+    /// Pair moves from the best labelling of this level's graph, which decoding spares itself far from the bound.
+    void move_pairs(factor_graph const& g, coordinate_descent& descent) {
+        if (level_best_ == forbidden) return;
+        descent.run(level_labels_);
+        level_best_ = plain_energy(g, level_labels_);
+        offer(level_labels_, offset_ + level_best_);
     }
 
     /// Where sweeps get no further: block search from the best labelling of this level's graph. True when it found a better one.
@@ -208,7 +219,7 @@ private:
             trial = last;
             descent.single_moves(trial);
             double e = plain_energy(g, trial);
-            if (offset_ + e < best_) {
+            if (offset_ + e < best_ && offset_ + e - lower_ <= worth_pairs * (outside_ + offset_ + e)) {
                 descent.run(trial);
                 e = plain_energy(g, trial);
             }
@@ -229,6 +240,7 @@ private:
             }
             if (sweeps_ > 0 && limits_.expired()) {  // one sweep at least: a whole result
                 stopped_ = true;
+                move_pairs(g, descent);
                 return nullptr;
             }
             ++sweeps_;
@@ -248,6 +260,7 @@ private:
             if (depth_ > 0 && spent_ > branch_left_) return nullptr;
             if (i % (depth_ > 0 ? 20 : 100) == 0) {
                 bool const creeping = lower_ - bound_then <= 1e-3 * (best_ - lower_) && best_ == best_then;
+                if (creeping) move_pairs(g, descent);
                 if (creeping && left < pass_work) return take_out(g, messages, out, true);  // new reductions may get it going again
                 if (creeping && (can_finish(g, messages, out) || depth_ > 0 || !search_blocks(g))) break;
                 bound_then = lower_;
@@ -255,6 +268,7 @@ private:
             }
         }
         if (closed()) return nullptr;
+        move_pairs(g, descent);
         finish(g, messages, out);
         return nullptr;
     }

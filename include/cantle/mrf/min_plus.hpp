@@ -216,7 +216,8 @@ CANTLE_INLINE_BODY void product_tile(double const* a, double const* b, std::size
         CANTLE_UNROLL for (int w = 0; w < Width; ++w) store(low[r][w], out + static_cast<std::size_t>(r) * cols + w * Lanes);
 }
 template <int Lanes, int Width>
-CANTLE_INLINE_BODY void product_panel(double const* a, double const* b, std::size_t rows, std::size_t inner, std::size_t cols, double* out) {
+CANTLE_INLINE_BODY void product_panel(double const* a, double const* b, std::size_t rows, std::size_t inner, std::size_t cols,
+                                      double* out) {
     using V = typename lanes<Lanes>::type;
     std::size_t i = 0;
     for (; i + 4 <= rows; i += 4) product_tile<V, Lanes, 4, Width>(a + i * inner, b, inner, cols, out + i * cols);
@@ -296,35 +297,39 @@ CANTLE_INLINE_BODY void over_rows(double const* a, double const* table, std::siz
 }  // namespace min_plus_bodies
 
 // One set of functions per instruction set.
-#define CANTLE_MIN_PLUS_SET(name, Lanes, target)                                                                                          \
-    struct name {                                                                                                                         \
-        target static double min_of(double const* x, std::size_t n) { return min_plus_bodies::least<Lanes, min_plus_bodies::operand::none>(x, x, n); }             \
-        target static double min_of_sum(double const* a, double const* b, std::size_t n) {                                                \
-            return min_plus_bodies::least<Lanes, min_plus_bodies::operand::added>(a, b, n);                                                                          \
-        }                                                                                                                                 \
-        target static double min_of_difference(double const* a, double const* b, std::size_t n) {                                         \
-            return min_plus_bodies::least<Lanes, min_plus_bodies::operand::subtracted>(a, b, n);                                          \
-        }                                                                                                                                 \
-        target static double largest(double const* x, std::size_t n) { return min_plus_bodies::largest<Lanes>(x, n); }                    \
-        target static bool round_down(double* x, std::size_t n, double scale) {                                                           \
-            return min_plus_bodies::round_down<Lanes>(x, n, scale);                                                                       \
-        }                                                                                                                                 \
-        target static void add(double const* a, double const* b, std::size_t n, double* out) {                                            \
-            min_plus_bodies::add<Lanes>(a, b, n, out);                                                                                    \
-        }                                                                                                                                 \
-        target static void over_rows(double const* a, double const* table, std::size_t rows, std::size_t cols, double* out) {             \
-            min_plus_bodies::over_rows<Lanes>(a, table, rows, cols, out);                                                                 \
-        }                                                                                                                                 \
-        target static void over_cols(double const* a, double const* table, std::size_t rows, std::size_t cols, double* out) {             \
-            min_plus_bodies::over_cols<Lanes>(a, table, rows, cols, out);                                                                 \
-        }                                                                                                                                 \
-        target static void product(double const* a, double const* b, std::size_t rows, std::size_t inner, std::size_t cols,               \
-                                   double* out) {                                                                                         \
-            min_plus_bodies::product<Lanes>(a, b, rows, inner, cols, out);                                                                \
-        }                                                                                                                                 \
-        static constexpr min_plus_functions functions(std::string_view instruction_set) {                                                 \
-            return {instruction_set, &min_of, &min_of_sum, &min_of_difference, &largest, &round_down, &add, &over_rows, &over_cols, &product};                                       \
-        }                                                                                                                                 \
+#define CANTLE_MIN_PLUS_SET(name, Lanes, target)                                                                              \
+    struct name {                                                                                                             \
+        using operand = min_plus_bodies::operand;                                                                             \
+        target static double min_of(double const* x, std::size_t n) {                                                         \
+            return min_plus_bodies::least<Lanes, operand::none>(x, x, n);                                                     \
+        }                                                                                                                     \
+        target static double min_of_sum(double const* a, double const* b, std::size_t n) {                                    \
+            return min_plus_bodies::least<Lanes, operand::added>(a, b, n);                                                    \
+        }                                                                                                                     \
+        target static double min_of_difference(double const* a, double const* b, std::size_t n) {                             \
+            return min_plus_bodies::least<Lanes, operand::subtracted>(a, b, n);                                               \
+        }                                                                                                                     \
+        target static double largest(double const* x, std::size_t n) { return min_plus_bodies::largest<Lanes>(x, n); }        \
+        target static bool round_down(double* x, std::size_t n, double scale) {                                               \
+            return min_plus_bodies::round_down<Lanes>(x, n, scale);                                                           \
+        }                                                                                                                     \
+        target static void add(double const* a, double const* b, std::size_t n, double* out) {                                \
+            min_plus_bodies::add<Lanes>(a, b, n, out);                                                                        \
+        }                                                                                                                     \
+        target static void over_rows(double const* a, double const* table, std::size_t rows, std::size_t cols, double* out) { \
+            min_plus_bodies::over_rows<Lanes>(a, table, rows, cols, out);                                                     \
+        }                                                                                                                     \
+        target static void over_cols(double const* a, double const* table, std::size_t rows, std::size_t cols, double* out) { \
+            min_plus_bodies::over_cols<Lanes>(a, table, rows, cols, out);                                                     \
+        }                                                                                                                     \
+        target static void product(double const* a, double const* b, std::size_t rows, std::size_t inner, std::size_t cols,   \
+                                   double* out) {                                                                             \
+            min_plus_bodies::product<Lanes>(a, b, rows, inner, cols, out);                                                    \
+        }                                                                                                                     \
+        static constexpr min_plus_functions functions(std::string_view instruction_set) {                                     \
+            return {instruction_set, &min_of, &min_of_sum, &min_of_difference, &largest, &round_down,                         \
+                    &add,            &over_rows, &over_cols, &product};                                                       \
+        }                                                                                                                     \
     }
 
 CANTLE_MIN_PLUS_SET(min_plus_baseline, 2, );

@@ -57,7 +57,9 @@ inline quantised_graph quantise(factor_graph const& g, unsigned threads = 1) {
     quantised_graph q;
     q.unit = std::ldexp(1.0, exponent);
     double const scale = std::ldexp(1.0, -exponent);
-    auto const round_down = [scale](std::vector<double>& costs) { return detail::min_plus().round_down(costs.data(), costs.size(), scale); };
+    auto const round_down = [scale](std::vector<double>& costs) {
+        return detail::min_plus().round_down(costs.data(), costs.size(), scale);
+    };
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
         auto const costs = g.costs(variable_id(v));
         std::vector<double> down(costs.begin(), costs.end());

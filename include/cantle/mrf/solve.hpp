@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Problem: minimise the energy of a factor graph and say how good the labelling is.
-// Idea: costs to a grid (quantise.hpp), exact reductions, connected components, and for each the search of core_solver.hpp (TRW-S,
-// decoding, coordinate descent, reduced-cost fixing, exact elimination); then back to all variables and a last descent in the original
-// costs.
+// Idea: costs to a grid (quantise.hpp), exact reductions, connected components, each in an order with long chains (chain_order.hpp), and
+// for each the search of core_solver.hpp (TRW-S, decoding, coordinate descent, reduced-cost fixing, exact elimination); then back to all
+// variables and a last descent in the original costs.
 // Where some price is so large that its grid hides what the labelling found pays, prices that no better labelling can pay are capped
 // (price_cap.hpp) and a finer grid is taken.
 // Invariants: lower_bound <= min E <= energy, where min E is that of the costs as given, not of the grid. `optimal` means that
 // energy - lower_bound is at most what rounding costs to the grid can hide (error_bound: number of inexact terms times the unit; 0 when
-// the costs fit the grid) and at most 1e-8 of what the labelling pays: nothing better exists beyond that. Deterministic, one thread.
+// the costs fit the grid) and at most 1e-8 of what the labelling pays: nothing better exists beyond that. Deterministic, and
+// the same for any number of threads (reductions, eliminations and rounding use them).
 // Complexity: reductions, then O(table entries left) per sweep. Limits: solve_options.
 #include <cantle/base/control.hpp>
 #include <cantle/base/solve_status.hpp>
@@ -97,7 +98,10 @@ inline std::vector<component> split_components(factor_graph const& g) {
 inline double term_minima(factor_graph const& g) {
     double sum = 0;
     std::vector<double> of_table(g.table_count());
-    for (std::uint32_t t = 0; t < of_table.size(); ++t) of_table[t] = min_of(g.table(table_id(t)).values.data(), g.table(table_id(t)).values.size());
+    for (std::uint32_t t = 0; t < of_table.size(); ++t) {
+        auto const& values = g.table(table_id(t)).values;
+        of_table[t] = min_of(values.data(), values.size());
+    }
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) sum += min_of(g.costs(variable_id(v)).data(), g.label_count(variable_id(v)));
     for (auto const& e : g.edges()) sum += of_table[e.table.value];
     return sum;
