@@ -6,8 +6,8 @@
 // 10^-decimals. The precision is the finest, up to nine digits, at which the sum of all terms' largest costs stays below 10^17. So
 //      |E(x) - written energy(x)| <= error_bound = number of terms x 10^-decimals / 2    for every labelling x.
 // The problem's upper bound ("mustbe") is above every finite energy, and forbidden pairs are written as it: toulbar2 never allows a cost of
-// that size. Every term is written less its least cost, and the sum of these is a function without variables: toulbar2 1.1.1 counts the
-// shift of a negative table once even where several functions share the table. Equal tables are written once and named by the other edges.
+// that size. Every term is written less its least cost, and the sum of these is a function without variables. Equal tables are written as
+// often as they are used: the format lets a function name another one for its costs, but toulbar2 1.1.1 then finds another optimum.
 // Variables are called v0, v1, ..., their values 0, 1, ...: a solution file of toulbar2 (-w) holds labels in the order of variables.
 // [1] https://github.com/toulbar2/toulbar2, doc "CFN format"; S. de Givry et al., "Toulbar2, an exact solver for cost function networks".
 #include <cantle/base/error.hpp>
@@ -76,22 +76,13 @@ public:
             constant += values(list, least(list));
             text_ += "]},";
         }
-        std::vector<std::int64_t> first(g_.table_count(), -1), lows(g_.table_count());
         for (std::uint32_t i = 0; i < g_.edge_count(); ++i) {
             auto const& e = g_.edge(edge_id(i));
-            auto const t = e.table.value;
             auto const row = e.use == table_use::straight ? e.u : e.v, col = e.use == table_use::straight ? e.v : e.u;
             text_ += "\n\"e" + std::to_string(i) + "\":{\"scope\":[\"v" + std::to_string(row.value) + "\",\"v" + std::to_string(col.value) +
-                     "\"],\"costs\":";
-            if (first[t] >= 0) text_ += "\"e" + std::to_string(first[t]) + "\"";
-            else {
-                first[t] = i;
-                text_ += '[';
-                lows[t] = values(g_.table(e.table).values, low_[t]);
-                text_ += ']';
-            }
-            constant += lows[t];
-            text_ += "},";
+                     "\"],\"costs\":[";
+            constant += values(g_.table(e.table).values, low_[e.table.value]);
+            text_ += "]},";
         }
         text_ += "\n\"constant\":{\"scope\":[],\"costs\":[";
         number(constant);
@@ -125,15 +116,18 @@ private:
         }
         return base;
     }
+    /// n units of 10^-decimals, without zeros at the end.
     void number(std::int64_t n) {
         if (n < 0) text_ += '-';
         auto digits = std::to_string(n < 0 ? -n : n);
         auto const places = static_cast<std::size_t>(decimals_);
         if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
+        auto end = digits.size();
+        while (end > digits.size() - places && digits[end - 1] == '0') --end;
         text_.append(digits, 0, digits.size() - places);
-        if (places == 0) return;
+        if (end == digits.size() - places) return;
         text_ += '.';
-        text_.append(digits, digits.size() - places);
+        text_.append(digits, digits.size() - places, end - (digits.size() - places));
     }
 };
 
