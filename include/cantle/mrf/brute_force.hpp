@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-// Every labelling of a small graph, one after another: the measure of all other solvers in tests.
+// Problem: the optimum without any doubt, as the measure of all other solvers in tests.
+// Idea: every labelling, one after another in lexicographic order (an odometer whose last variable turns fastest).
+// Complexity: product of all label counts, times the number of terms. Limit: 2^24 labellings.
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 
@@ -15,8 +17,9 @@ struct brute_force_result {
     double energy = forbidden;
 };
 
-/// Tries all labellings. Complexity: product of all label counts times the number of terms. Throws bad_field above 2^24 labellings.
-inline brute_force_result brute_force(factor_graph const& g) {
+/// Tries all labellings. Throws bad_field above 2^24 of them.
+template <PairwiseProblem G>
+brute_force_result brute_force(G const& g) {
     double count = 1;
     for (std::uint32_t v = 0; v < g.variable_count(); ++v) count *= g.label_count(variable_id(v));
     if (count > 16777216.0) throw error(error_code::bad_field, "brute force", "more than 2^24 labellings", "use solve");
@@ -28,6 +31,16 @@ inline brute_force_result brute_force(factor_graph const& g) {
         while (v > 0 && ++x[v - 1] == g.label_count(variable_id(static_cast<std::uint32_t>(v - 1)))) x[--v] = 0;
         if (v == 0) return best;
     }
+}
+
+/// The same for a graph with property maps (pairwise_problem.hpp): labels are in the order of the index.
+template <class G, class Unary, class Potentials, class Index>
+brute_force_result brute_force(G const& g, Unary const& unary, Potentials const& potential, Index const& index) {
+    return brute_force(pairwise_problem(g, unary, potential, index));
+}
+template <class G, class Unary, class Potentials>
+brute_force_result brute_force(G const& g, Unary const& unary, Potentials const& potential) {
+    return brute_force(pairwise_problem(g, unary, potential));
 }
 
 }  // namespace cantle::mrf

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Problem: turn a decoded labelling into a local optimum.
-// Idea: coordinate descent (iterated conditional modes [1]): each variable takes its best label given its neighbours until none improves;
-// then every edge tries its two variables together (pair moves), which escapes where two variables must change at once.
+// Idea: coordinate descent (iterated conditional modes [1]): each variable takes its best label given its neighbours until none improves,
+//      x_v := argmin_l theta_v(l) + sum over edges (v, w) of theta_vw(l, x_w);
+// then every edge tries its two variables together (pair moves), which escapes where two variables must change at once. With a_u and a_v
+// for what all but the edge (u, v) says,
+//      min over j, k of a_u(j) + theta_uv(j, k) + a_v(k) = min_j a_u(j) + m(j),   m = theta_uv times a_v, one min-plus product.
 // Invariants: (number of forbidden pairs, finite energy) never grows, in lexicographic order; so it repairs forbidden pairs before it
 // saves cost. Ends, because every accepted move lowers that pair (a visit limit covers rounded costs). Ties keep the present label, then
 // the lower one: deterministic.
-// Complexity: O(labels * degree) per visit of a variable, O(L^2) per visit of an edge.
+// Complexity: O(labels * degree) per visit of a variable, one product (O(L^2) for a table) per visit of an edge. No allocation but in the
+// deltas of accepted pair moves.
+// Limits: a local optimum only, with no statement about how good; block_search.hpp frees more variables at once.
 // [1] J. Besag, "On the statistical analysis of dirty pictures", J. Royal Stat. Soc. B 48 (1986).
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph.hpp>
+#include <cantle/mrf/pairwise_problem.hpp>
+#include <cantle/mrf/potential.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,14 +26,16 @@
 
 namespace cantle::mrf {
 
-class coordinate_descent {
+template <PairwiseProblem G>
+class basic_coordinate_descent {
 public:
     /// Keeps a reference to g.
-    explicit coordinate_descent(factor_graph const& g) : g_(&g), waiting_(g.variable_count()) {
+    explicit basic_coordinate_descent(G const& g) : g_(&g), waiting_(g.variable_count()) {
         std::size_t widest = 0;
         for (std::uint32_t v = 0; v < g.variable_count(); ++v) widest = std::max<std::size_t>(widest, g.label_count(variable_id(v)));
         cost_.resize(widest);
         other_cost_.resize(widest);
+        through_.resize(widest);
         clashes_.resize(widest);
     }
 
@@ -49,7 +58,7 @@ public:
     }
 
     /// Pair moves over all edges, once, each followed by nothing. Only edges whose surroundings have no forbidden pair are tried.
-    /// Edges with more than max_pairs label pairs are passed over. Returns true when something changed.
+    /// Edges with more than max_pairs label pairs, or steps of a product, are passed over. Returns true when something changed.
     bool pair_moves(std::span<label> labels, std::size_t max_pairs = std::size_t{1} << 20) {
         bool any = false;
         for (std::uint32_t i = 0; i < g_->edge_count(); ++i) any |= improve_pair(edge_id(i), labels, max_pairs);
@@ -67,31 +76,42 @@ public:
 private:
     // Whole-number costs end by themselves; with rounded ones two moves of equal energy could alternate by the last bit for ever.
     static constexpr int most_visits = 1000;
-    factor_graph const* g_;
+    G const* g_;
     std::vector<char> waiting_;
-    std::vector<double> cost_, other_cost_;
+    std::vector<double> cost_, other_cost_, through_;
     std::vector<std::uint32_t> clashes_;
 
     variable_id far_end(edge_id id, variable_id v) const { return g_->edge(id).u == v ? g_->edge(id).v : g_->edge(id).u; }
 
-    /// Calls add(j, cost of label j of v towards its neighbour) for all labels, edge `skip` left out.
-    template <class Add>
-    void for_each_cost(variable_id v, std::span<label const> labels, edge_id skip, Add add) const {
-        std::size_t const n = g_->label_count(v);
-        for (edge_id id : g_->incident(v)) {
-            if (id == skip) continue;
-            auto const& e = g_->edge(id);
-            auto const& t = g_->table(e.table);
-            bool const is_row = (e.u == v) == (e.use == table_use::straight);
-            std::size_t const fixed = labels[far_end(id, v).value], step = is_row ? t.cols : 1;
-            double const* p = t.values.data() + (is_row ? fixed : fixed * t.cols);
-            for (std::size_t j = 0; j < n; ++j) add(j, p[j * step]);
-        }
+    /// Adds what edge e costs for each label of its end v.
+    template <class Edge>
+    void add_costs(Edge const& e, variable_id v, std::span<label const> labels, double* to) const {
+        auto&& p = potential_of(*g_, e);
+        if (e.u == v) add_col(p, labels[e.v.value], to);
+        else add_row(p, labels[e.u.value], to);
     }
+    /// Costs of the labels of v given its neighbours' labels, edge `skip` left out.
     void costs_given_rest(variable_id v, std::span<label const> labels, edge_id skip, std::vector<double>& out) const {
         auto const own = g_->costs(v);
         std::copy(own.begin(), own.end(), out.begin());
-        for_each_cost(v, labels, skip, [&](std::size_t j, double c) { out[j] += c; });
+        for (edge_id id : g_->incident(v)) {
+            if (id != skip) add_costs(g_->edge(id), v, labels, out.data());
+        }
+    }
+    /// The same apart: how many edges forbid a label, and the sum of the costs that are finite.
+    void clashes_given_rest(variable_id v, std::span<label const> labels) {
+        auto const own = g_->costs(v);
+        std::copy(own.begin(), own.end(), cost_.begin());
+        std::fill(clashes_.begin(), clashes_.end(), 0U);
+        for (edge_id id : g_->incident(v)) {
+            auto const& e = g_->edge(id);
+            std::fill_n(through_.begin(), own.size(), 0.0);
+            add_costs(e, v, labels, through_.data());
+            for (std::size_t j = 0; j < own.size(); ++j) {
+                if (through_[j] == forbidden) ++clashes_[j];
+                else cost_[j] += through_[j];
+            }
+        }
     }
 
     bool improve(variable_id v, std::span<label> labels) {
@@ -104,13 +124,7 @@ private:
             for (label j = 0; j < n; ++j)
                 if (cost_[j] < cost_[best]) best = j;
         } else {
-            auto const own = g_->costs(v);
-            std::copy(own.begin(), own.end(), cost_.begin());
-            std::fill(clashes_.begin(), clashes_.end(), 0U);
-            for_each_cost(v, labels, edge_id::none(), [&](std::size_t j, double c) {
-                if (c == forbidden) ++clashes_[j];
-                else cost_[j] += c;
-            });
+            clashes_given_rest(v, labels);
             for (label j = 0; j < n; ++j)
                 if (clashes_[j] < clashes_[best] || (clashes_[j] == clashes_[best] && cost_[j] < cost_[best])) best = j;
         }
@@ -120,35 +134,49 @@ private:
 
     bool improve_pair(edge_id id, std::span<label> labels, std::size_t max_pairs) {
         auto const& e = g_->edge(id);
-        auto const& t = g_->table(e.table);
-        if (t.values.size() > max_pairs) return false;
-        variable_id const row = e.use == table_use::straight ? e.u : e.v, col = e.use == table_use::straight ? e.v : e.u;
-        for (edge_id other : g_->incident(row))  // a parallel edge would need both labels at once
-            if (other != id && far_end(other, row) == col) return false;
-        costs_given_rest(row, labels, id, cost_);
-        costs_given_rest(col, labels, id, other_cost_);
-        label best_r = labels[row.value], best_c = labels[col.value];
-        double best = cost_[best_r] + t(best_r, best_c) + other_cost_[best_c];
+        auto&& p = potential_of(*g_, e);
+        if (work(p) > max_pairs) return false;
+        for (edge_id other : g_->incident(e.u))  // a parallel edge would need both labels at once
+            if (other != id && far_end(other, e.u) == e.v) return false;
+        costs_given_rest(e.u, labels, id, cost_);
+        costs_given_rest(e.v, labels, id, other_cost_);
+        label best_u = labels[e.u.value], best_v = labels[e.v.value];
+        double best = cost_[best_u] + p(best_u, best_v) + other_cost_[best_v];
         if (best == forbidden) return false;
+        min_plus_over_cols(p, other_cost_.data(), through_.data());
         bool changed = false;
-        for (label r = 0; r < t.rows; ++r) {
-            double const* values = t.values.data() + std::size_t{r} * t.cols;
-            for (label c = 0; c < t.cols; ++c) {
-                double const sum = cost_[r] + values[c] + other_cost_[c];
-                if (!(sum < best)) continue;
+        for (label j = 0; j < g_->label_count(e.u); ++j)
+            if (double const sum = cost_[j] + through_[j]; sum < best) {
                 best = sum;
-                best_r = r;
-                best_c = c;
+                best_u = j;
                 changed = true;
             }
-        }
         if (!changed) return false;
+        add_row(p, best_u, other_cost_.data());
+        auto const of_v = other_cost_.begin();
+        best_v = static_cast<label>(std::min_element(of_v, of_v + g_->label_count(e.v)) - of_v);
         // On rounded costs a sum may look better by its order of additions only: the delta decides.
-        if (!(move_delta(*g_, labels, row, best_r, col, best_c) < 0)) return false;
-        labels[row.value] = best_r;
-        labels[col.value] = best_c;
+        if (!(move_delta(*g_, labels, e.u, best_u, e.v, best_v) < 0)) return false;
+        labels[e.u.value] = best_u;
+        labels[e.v.value] = best_v;
         return true;
     }
 };
+
+using coordinate_descent = basic_coordinate_descent<factor_graph>;
+
+/// Descends from `labels`, in the order of the index, over a graph with property maps (pairwise_problem.hpp); returns the energy reached.
+/// Throws bad_field when `labels` has not one existing label per vertex.
+template <class G, class Unary, class Potentials, class Index>
+double descend(G const& g, Unary const& unary, Potentials const& potential, std::span<label> labels, Index const& index) {
+    pairwise_problem const problem(g, unary, potential, index);
+    check_labels(problem, labels);
+    basic_coordinate_descent(problem).run(labels);
+    return energy(problem, labels);
+}
+template <class G, class Unary, class Potentials>
+double descend(G const& g, Unary const& unary, Potentials const& potential, std::span<label> labels) {
+    return descend(g, unary, potential, labels, default_index(g));
+}
 
 }  // namespace cantle::mrf

@@ -20,7 +20,16 @@
 #include <utility>
 #include <vector>
 
-namespace cantle::mrf::detail {
+namespace cantle::mrf {
+
+/// Reductions that can be left out; each is exact alone. Parallel edges and arc consistency always apply, dominance has its work limit.
+struct reduction_rules {
+    bool split = true;      ///< edges whose table is f(row) + g(col) go
+    bool merge = true;      ///< variables that another one determines go
+    bool eliminate = true;  ///< variables with at most two neighbours go
+};
+
+namespace detail {
 
 using shared_table = std::shared_ptr<cost_table const>;
 using label_list = std::shared_ptr<std::vector<label> const>;  ///< ascending original labels of a variable
@@ -61,7 +70,8 @@ public:
         bool alive = true, touched = true;
     };
 
-    reducer(factor_graph const& g, std::size_t max_table, double work) : max_table_(max_table), work_left_(work) {
+    reducer(factor_graph const& g, std::size_t max_table, double work, reduction_rules rules = {})
+        : max_table_(max_table), work_left_(work), rules_(rules) {
         std::vector<char> may_forbid(g.table_count());
         for (std::uint32_t t = 0; t < may_forbid.size(); ++t) may_forbid[t] = has_forbidden(g.table(table_id(t)));
         std::map<std::size_t, label_list> all_labels;
@@ -88,9 +98,9 @@ public:
             again = remove_unsupported();
             if (infeasible_) break;
             compact();
-            again |= split_decomposable();
-            again |= merge_determined();
-            again |= eliminate_all();
+            if (rules_.split) again |= split_decomposable();
+            if (rules_.merge) again |= merge_determined();
+            if (rules_.eliminate) again |= eliminate_all();
             if (infeasible_) break;
             if (!again) again = remove_dominated();
         }
@@ -109,6 +119,7 @@ private:
     std::vector<elimination_record> records_;
     std::size_t max_table_;
     double work_left_;  // label comparisons left for dominance: deterministic, unlike a time limit
+    reduction_rules rules_;
     double constant_ = 0;
     bool infeasible_ = false;
 
@@ -422,4 +433,5 @@ private:
     bool remove_dominated();  // dominance.hpp
 };
 
-}  // namespace cantle::mrf::detail
+}  // namespace detail
+}  // namespace cantle::mrf

@@ -28,14 +28,15 @@ namespace cantle::mrf {
 
 struct reduce_options {
     std::size_t max_table = std::size_t{1} << 20;  ///< entries of a table that an elimination may create (8 MiB)
-    double max_work = 2e8;                         ///< steps spent on dominance, about 0.1 s
+    double max_work = 2e8;                         ///< steps spent on dominance, about 0.1 s; 0: none
+    reduction_rules rules = {};                    ///< which reductions apply, for tests and ablations
 };
 
 /// A reduced graph and the way back. Immutable once built.
 class reduction {
 public:
     explicit reduction(factor_graph const& g, reduce_options const& options = {}) : size_(g.variable_count()) {
-        detail::reducer r(g, options.max_table, options.max_work);
+        detail::reducer r(g, options.max_table, options.max_work, options.rules);
         infeasible_ = !r.run();
         if (infeasible_) return;
         constant_ = r.constant();

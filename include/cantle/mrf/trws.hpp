@@ -32,25 +32,40 @@
 // shared. No allocation in a pass. Limits: weak tree agreement is where the bound stops, which need not be the optimum.
 // [1] V. Kolmogorov, "Convergent tree-reweighted message passing for energy minimization", IEEE TPAMI 28 (2006) 1568-1583.
 #include <cantle/base/assert.hpp>
+#include <cantle/base/error.hpp>
 #include <cantle/mrf/factor_graph.hpp>
 #include <cantle/mrf/min_plus.hpp>
+#include <cantle/mrf/pairwise_problem.hpp>
+#include <cantle/mrf/potential.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace cantle::mrf {
 
-class trws {
+/// Names an edge: its place along edges(g), which is the value of a factor graph's edge_id.
+struct edge_place {
+    std::size_t value;
+    edge_place(std::size_t place) : value(place) {}       // NOLINT: both convert
+    edge_place(edge_id e) : value(e.value) {}             // NOLINT
+};
+
+/// Message passing over potentials of type P. Variables are named by index, as everywhere behind property maps.
+template <Potential P>
+class basic_trws {
 public:
-    /// Precondition: costs are whole numbers as of quantise, and every label has an allowed partner across every edge. Keeps a reference
-    /// to g.
-    explicit trws(factor_graph const& g) : g_(&g), n_(static_cast<std::uint32_t>(g.variable_count())), at_(n_ + 1, 0) {
+    /// Precondition: costs are whole numbers as of quantise, and every label has an allowed partner across every edge. Copies label costs
+    /// and potentials; what a dense_potential views must stay. Vertices are visited in the order of their index.
+    template <PairwiseProblem G>
+    explicit basic_trws(G const& g) : n_(static_cast<std::uint32_t>(g.variable_count())), at_(n_ + 1, 0) {
         for (std::uint32_t v = 0; v < n_; ++v) at_[v + 1] = at_[v] + g.label_count(variable_id(v));
         unary_.resize(at_[n_]);
         for (std::uint32_t v = 0; v < n_; ++v) {
@@ -60,12 +75,7 @@ public:
             unary_constant_ += shift_to_zero({unary_.data() + at_[v], costs.size()});
         }
         constant_ = unary_constant_;
-        std::vector<double> lowest(g.table_count());
-        for (std::uint32_t t = 0; t < lowest.size(); ++t) {
-            auto const& values = g.table(table_id(t)).values;
-            lowest[t] = detail::min_of(values.data(), values.size());
-        }
-        build_edges(lowest);
+        build_edges(g);
         share_.resize(at_[n_]);
         hat_.resize(widest_);
         split_.resize(widest_);
@@ -77,6 +87,10 @@ public:
         delta_.resize(edges_.size());
         crossing_.resize(edges_.size());
     }
+    /// A graph with property maps (pairwise_problem.hpp).
+    template <class G, class Unary, class Potentials, class Index>
+    basic_trws(G const& g, Unary const& unary, Potentials const& potential, Index const& index)
+        : basic_trws(pairwise_problem(g, unary, potential, index)) {}
 
     /// One forward pass. False when a total left the exact range (the object is of no more use then, except for bound()).
     bool forward() { return pass<true>(nullptr, 0); }
@@ -89,10 +103,12 @@ public:
 
     /// The largest bound of any pass, a whole number; -infinity before the first.
     double bound() const { return bound_; }
-    /// The labelling decoded in the last pass: each variable in turn minimises its costs given decoded neighbours exactly and the
+    /// The bound of the last pass alone.
+    double last_bound() const { return last_bound_; }
+    /// The labelling decoded in the last pass, by index: each variable in turn minimises its costs given decoded neighbours exactly and the
     /// messages of the others. May contain forbidden pairs.
     std::span<label const> labels() const { return labels_; }
-    /// Index of the first label of v in vectors over all labels.
+    /// Place of the first label of v in vectors over all labels.
     std::size_t offset(variable_id v) const { return at_[v.value]; }
     std::size_t label_total() const { return at_[n_]; }
     /// Table entries visited in one pass.
@@ -102,22 +118,44 @@ public:
     double unary_constant() const { return unary_constant_; }
     /// thetahat_v: the costs of v in the present reparametrisation, into `out`.
     void reparametrised(variable_id v, std::span<double> out) const { gather<true>(v.value, out.data(), nullptr); }
-    /// Message of edge e (index in the factor graph) into its later end, then into its earlier end; what to subtract from the table.
-    std::span<double const> into_later(edge_id e) const { return message(edges_[place_[e.value]].up, edges_[place_[e.value]].hi); }
-    std::span<double const> into_earlier(edge_id e) const { return message(edges_[place_[e.value]].down, edges_[place_[e.value]].lo); }
+    /// Message of an edge into its end of higher index, then of lower index; what to subtract from the potential.
+    std::span<double const> into_later(edge_place e) const { return message(at_place(e).up, at_place(e).hi); }
+    std::span<double const> into_earlier(edge_place e) const { return message(at_place(e).down, at_place(e).lo); }
+
+    /// Warm start: sets the messages of an edge, one value per label of the end that each goes into. Any finite whole numbers are right,
+    /// for the bound holds whatever the messages are; good ones come from into_later() and into_earlier() of a run on the same or similar
+    /// costs. Each is shifted to a minimum of 0, which changes no energy and no bound. Throws bad_field on a wrong number of values or one
+    /// that is not a whole number within 2^51.
+    ///
+    /// The first pass afterwards should have the direction of the last one of the run that they come from, backward() as a rule: a pass
+    /// repeated is the same pass, so that on the same costs it gives that pass's bound to the last unit, and the same messages.
+    void set_messages(edge_place e, std::span<double const> later, std::span<double const> earlier) {
+        auto const& x = at_place(e);
+        store(x.up, x.hi, later, e);
+        store(x.down, x.lo, earlier, e);
+    }
+    /// The same for all edges at once: takes over the messages of a run on a problem with the same edges and label counts, and starts with
+    /// its labels. Throws bad_field when the counts differ.
+    void start_from(basic_trws const& finished) {
+        bool same = at_ == finished.at_ && edges_.size() == finished.edges_.size() && messages_.size() == finished.messages_.size();
+        for (std::size_t p = 0; same && p < edges_.size(); ++p)
+            same = edges_[p].lo == finished.edges_[p].lo && edges_[p].hi == finished.edges_[p].hi;
+        if (!same) throw error(error_code::bad_field, "warm start", "other edges or label counts", "start from a run on the same graph");
+        messages_ = finished.messages_;
+        labels_ = finished.labels_;
+    }
 
 private:
     static constexpr double exact_limit = 2251799813685248.0;  // 2^51
 
     struct edge {
         std::uint32_t lo, hi;       // lo < hi
-        cost_table const* table;
         std::size_t up, down;       // messages into hi and into lo
-        double lowest;              // min of the table: taken as 0 there, and kept in constant_
+        double lowest;              // min of the potential: taken as 0 there, and kept in constant_
         bool lo_is_row;
+        P potential;
     };
 
-    factor_graph const* g_;
     std::uint32_t n_;
     std::vector<std::size_t> at_;
     std::vector<double> unary_, messages_, share_;  // share_: w of the last forward pass
@@ -141,12 +179,32 @@ private:
         return low;
     }
 
-    void build_edges(std::vector<double> const& lowest) {
-        auto const m = static_cast<std::uint32_t>(g_->edge_count());
+    /// Least entries of all edges' potentials; a shared table is looked through once.
+    template <PairwiseProblem G>
+    static std::vector<double> lowest_of_edges(G const& g) {
+        std::vector<double> low;
+        low.reserve(g.edge_count());
+        if constexpr (std::same_as<G, factor_graph>) {
+            std::vector<double> of_table(g.table_count());
+            for (std::uint32_t t = 0; t < of_table.size(); ++t) {
+                auto const& values = g.table(table_id(t)).values;
+                of_table[t] = detail::min_of(values.data(), values.size());
+            }
+            for (auto const& e : g.edges()) low.push_back(of_table[e.table.value]);
+        } else {
+            for (auto const& e : g.edges()) low.push_back(lowest(potential_of(g, e)));
+        }
+        return low;
+    }
+
+    template <PairwiseProblem G>
+    void build_edges(G const& g) {
+        auto const m = static_cast<std::uint32_t>(g.edge_count());
+        auto const low = lowest_of_edges(g);
         std::vector<std::uint32_t> order(m);
         for (std::uint32_t i = 0; i < m; ++i) order[i] = i;
         auto const ends = [&](std::uint32_t i) {
-            auto const& e = g_->edge(edge_id(i));
+            auto const& e = g.edge(edge_id(i));
             return std::minmax(e.u.value, e.v.value);
         };
         std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
@@ -157,16 +215,16 @@ private:
         place_.resize(m);
         above_at_.assign(n_ + 1, 0);
         below_at_.assign(n_ + 1, 0);
+        edges_.reserve(m);
         std::size_t next = 0;
         for (std::uint32_t p = 0; p < m; ++p) {
-            auto const& e = g_->edge(edge_id(order[p]));
+            auto const& e = g.edge(edge_id(order[p]));
             auto const lo = std::min(e.u.value, e.v.value), hi = std::max(e.u.value, e.v.value);
-            bool const u_is_row = e.use == table_use::straight;
-            edge x{lo, hi, &g_->table(e.table), next, next + at_[hi + 1] - at_[hi], lowest[e.table.value], (e.u.value == lo) == u_is_row};
+            edge x{lo, hi, next, next + at_[hi + 1] - at_[hi], low[order[p]], e.u.value == lo, potential_of(g, e)};
             next = x.down + at_[lo + 1] - at_[lo];
-            work_ += x.table->values.size();
+            work_ += mrf::work(x.potential);
             constant_ += x.lowest;
-            edges_.push_back(x);
+            edges_.push_back(std::move(x));
             place_[order[p]] = p;
             ++above_at_[lo + 1];
             ++below_at_[hi + 1];
@@ -181,6 +239,16 @@ private:
         for (std::uint32_t p = 0; p < m; ++p) below_[fill[edges_[p].hi]++] = p;
     }
 
+    edge const& at_place(edge_place e) const { return edges_[place_[e.value]]; }
+    void store(std::size_t at, std::uint32_t into, std::span<double const> values, edge_place e) {
+        bool good = values.size() == at_[into + 1] - at_[into];
+        for (double x : values) good = good && std::abs(x) <= exact_limit && x == std::floor(x);
+        if (!good)
+            throw error(error_code::bad_field, "message of edge " + std::to_string(e.value),
+                        "not one whole number within 2^51 per label of the end it goes into", "");
+        std::copy(values.begin(), values.end(), messages_.begin() + static_cast<std::ptrdiff_t>(at));
+        shift_to_zero({messages_.data() + at, values.size()});
+    }
     std::span<double const> message(std::size_t at, std::uint32_t into) const { return {messages_.data() + at, at_[into + 1] - at_[into]}; }
 
     /// thetahat_s into `hat`; into `cond` (if wanted) the costs given the labels of variables decoded before s in this pass.
@@ -192,10 +260,9 @@ private:
         auto const add_message = [n](double const* m, double* to) {
             for (std::size_t j = 0; j < n; ++j) to[j] += m[j];
         };
-        auto const add_slice = [&](edge const& e, bool s_is_row, label fixed) {
-            double const* t = e.table->values.data() + (s_is_row ? fixed : std::size_t{fixed} * e.table->cols);
-            std::size_t const step = s_is_row ? e.table->cols : 1;
-            for (std::size_t j = 0; j < n; ++j) cond[j] += t[j * step] - e.lowest;
+        auto const add_slice = [cond](edge const& e, bool s_is_row, label fixed) {
+            if (s_is_row) add_col(e.potential, fixed, cond);
+            else add_row(e.potential, fixed, cond);
         };
         for (auto p = above_at_[s]; p < above_at_[s + 1]; ++p) {
             auto const& e = edges_[p];
@@ -279,11 +346,8 @@ private:
         double* sent = messages_.data() + (Forward ? e.up : e.down);
         for (std::size_t j = 0; j < n; ++j) slack_[j] = w[j] - received[j];
         if (fixing) std::copy_n(sent, m, before_.data());
-        auto const& table = *e.table;
-        if ((s == e.lo) == e.lo_is_row)
-            detail::min_plus_over_rows(slack_.data(), table.values.data(), table.rows, table.cols, sent);
-        else
-            detail::min_plus_over_cols(slack_.data(), table.values.data(), table.rows, table.cols, sent);
+        if (Forward == e.lo_is_row) min_plus_over_rows(e.potential, slack_.data(), sent);
+        else min_plus_over_cols(e.potential, slack_.data(), sent);
         double low = sent[0], high = sent[0];
         for (std::size_t k = 1; k < m; ++k) {
             low = sent[k] < low ? sent[k] : low;
@@ -305,5 +369,8 @@ private:
         return true;
     }
 };
+
+/// Over a factor graph, whose tables are viewed: `trws(g)`.
+using trws = basic_trws<dense_potential>;
 
 }  // namespace cantle::mrf
