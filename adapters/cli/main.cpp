@@ -156,7 +156,7 @@ int run(int argc, char** argv) {
     solve_app->add_flag("--reduce", solve.reduce, "reduce the graph exactly before the solver sees it (cantle always does)");
     add_file(*solve_app, "-o,--output", solve.solution_file, "write the solution to this file");
     add_file(*solve_app, "--evaluate", solve.evaluate, "solve nothing: the objective of the solution or labels in this file");
-    add_file(*solve_app, "--export", solve.export_file, "solve nothing: write the problem as .cfn (toulbar2) or .json (cantle-factor-graph)");
+    add_file(*solve_app, "--export", solve.export_file, "solve nothing: write the problem as .cfn (toulbar2) or .json (factor graph)");
     solve_app->add_flag("--json", solve.json, "result for machines on stdout, with the strategy of every node");
 
     auto* clusters_app = app.add_subcommand("clusters", "the machines that are known, with all figures");

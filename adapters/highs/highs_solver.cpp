@@ -65,8 +65,8 @@ private:
     static void called(int what, char const*, HighsCallbackDataOut const* out, HighsCallbackDataIn* in, void* data) {
         auto const& limits = *static_cast<control const*>(data);
         if (what == kHighsCallbackMipImprovingSolution)
-            limits.report({"highs", static_cast<std::size_t>(std::max<std::int64_t>(out->mip_node_count, 0)), 0, out->objective_function_value,
-                           out->mip_dual_bound});
+            limits.report({"highs", static_cast<std::size_t>(std::max<std::int64_t>(out->mip_node_count, 0)), 0,
+                           out->objective_function_value, out->mip_dual_bound});
         else if (in) in->user_interrupt = limits.stop.stop_requested();
     }
 };

@@ -23,8 +23,8 @@ struct highs_options {
     std::int32_t threads = 0;   ///< 0: as many as HiGHS likes (half the cores)
 };
 
-/// Minimises the energy of g. Ends at the deadline (HiGHS looks at it between its steps) or when stop is requested; progress: stage "highs",
-/// one event per better solution, done = nodes of the tree. stats.sweeps stays 0; status `stalled` when HiGHS gave up.
+/// Minimises the energy of g. Ends at the deadline (HiGHS looks at it between its steps) or when stop is requested; progress: stage
+/// "highs", one event per better solution, done = nodes of the tree. stats.sweeps stays 0; status `stalled` when HiGHS gave up.
 /// Throws adapter_missing when the library is not there or of another version, out_of_memory when the program has more than 2^31 entries.
 mrf::solve_result solve(mrf::factor_graph const& g, highs_options const& options = {}, control const& limits = {});
 

@@ -3,8 +3,8 @@
 // A factor graph as a cost function network, the text format .cfn of toulbar2 [1] and other weighted CSP solvers: an export, for rivals.
 //
 // Costs there are decimals of one fixed precision, held as 64-bit whole numbers: each cost is rounded to the nearest multiple of
-// 10^-decimals. The precision is the finest, up to nine digits, at which the sum of all terms' largest costs stays below 10^14 (64 bits would
-// hold 10^18, but digits cost reading time, and what is lost is below 10^-8 of such a sum up to a million terms). So
+// 10^-decimals. The precision is the finest, up to nine digits, at which the sum of all terms' largest costs stays below 10^14 (64 bits
+// would hold 10^18, but digits cost reading time, and what is lost is below 10^-7 of such a sum up to a million terms). So
 //      |E(x) - written energy(x)| <= error_bound = number of terms x 10^-decimals / 2    for every labelling x.
 // The problem's upper bound ("mustbe") is above every finite energy, and forbidden pairs are written as it: toulbar2 never allows a cost of
 // that size. Every term is written less its least cost, and the sum of these is a function without variables. Equal tables are written as
