@@ -155,6 +155,10 @@ class Solve(test_cli.CliTest):
             self.refused(701, [part], "solve", "ring.json", *options)
         if not shutil.which("toulbar2"):
             self.skipTest("toulbar2 is not installed (./dev bench bench_solvers does it): the network was not solved")
+        self.write("odd.json", dict(RING, tables=[{"rows": 2, "cols": 2, "costs": [None, -9.0, -7.0, None]}]))
+        self.done("solve", "odd.json", "--export", "odd.cfn")
+        out = subprocess.run(["toulbar2", "odd.cfn"], cwd=self.path, capture_output=True, text=True).stdout
+        self.assertIn("No solution", out)
         out = subprocess.run(["toulbar2", "ring.cfn", "-w=ring.sol"], cwd=self.path, capture_output=True, text=True).stdout
         self.assertAlmostEqual(float(out.split("Optimum: ")[1].split()[0]), energy, places=6)
         self.write("labels.json", {"labels": [int(x) for x in (self.path / "ring.sol").read_text().split()]})

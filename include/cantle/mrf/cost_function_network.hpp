@@ -6,9 +6,10 @@
 // 10^-decimals. The precision is the finest, up to nine digits, at which the sum of all terms' largest costs stays below 10^14 (64 bits
 // would hold 10^18, but digits cost reading time, and what is lost is below 10^-7 of such a sum up to a million terms). So
 //      |E(x) - written energy(x)| <= error_bound = number of terms x 10^-decimals / 2    for every labelling x.
-// The problem's upper bound ("mustbe") is above every finite energy, and forbidden pairs are written as it: toulbar2 never allows a cost of
-// that size. Every term is written less its least cost, and the sum of these is a function without variables. Equal tables are written as
-// often as they are used: the format lets a function name another one for its costs, but toulbar2 1.1.1 then finds another optimum.
+// The problem's upper bound ("mustbe") is above every finite energy. Every term is written less its least cost, and the sum of these is a
+// function without variables. Forbidden pairs are written as the upper bound, less that sum where it is negative: toulbar2 shifts its bound
+// by it. Equal tables are written as often as they are used: the format lets a function name another one for its costs, but toulbar2 1.1.1
+// then finds another optimum.
 // Variables are called v0, v1, ..., their values 0, 1, ...: a solution file of toulbar2 (-w) holds labels in the order of variables.
 // [1] https://github.com/toulbar2/toulbar2, doc "CFN format"; S. de Givry et al., "Toulbar2, an exact solver for cost function networks".
 #include <cantle/base/error.hpp>
@@ -46,7 +47,7 @@ public:
         for (std::uint32_t v = 0; v < g.variable_count(); ++v) {
             auto const costs = g.costs(variable_id(v));
             double most = 0;
-            double const low = least({costs.begin(), costs.end()});
+            double const low = least_of(variable_id(v));
             for (double c : costs) most = std::max({most, c - low, std::abs(c)});
             range += most;
         }
@@ -65,6 +66,9 @@ public:
 
     cost_function_network write(std::string const& name) {
         std::int64_t constant = 0;
+        for (std::uint32_t v = 0; v < g_.variable_count(); ++v) constant += whole(least_of(variable_id(v)));
+        for (auto const& e : g_.edges()) constant += whole(low_[e.table.value]);
+        forbidden_ = top_ + std::max<std::int64_t>(-constant, 0);
         text_ = "{\"problem\":{\"name\":\"" + name + "\",\"mustbe\":\"<";
         number(top_);
         text_ += "\"},\n\"variables\":{";
@@ -75,7 +79,7 @@ public:
             text_ += "\n\"u" + std::to_string(v) + "\":{\"scope\":[\"v" + std::to_string(v) + "\"],\"costs\":[";
             auto const costs = g_.costs(variable_id(v));
             std::vector<double> const list(costs.begin(), costs.end());
-            constant += values(list, least(list));
+            values(list, least(list));
             text_ += "]},";
         }
         for (std::uint32_t i = 0; i < g_.edge_count(); ++i) {
@@ -83,7 +87,7 @@ public:
             auto const row = e.use == table_use::straight ? e.u : e.v, col = e.use == table_use::straight ? e.v : e.u;
             text_ += "\n\"e" + std::to_string(i) + "\":{\"scope\":[\"v" + std::to_string(row.value) + "\",\"v" + std::to_string(col.value) +
                      "\"],\"costs\":[";
-            constant += values(g_.table(e.table).values, low_[e.table.value]);
+            values(g_.table(e.table).values, low_[e.table.value]);
             text_ += "]},";
         }
         text_ += "\n\"constant\":{\"scope\":[],\"costs\":[";
@@ -99,7 +103,7 @@ private:
     std::vector<double> low_;  // [table]
     double scale_ = 1;
     int decimals_ = 0;
-    std::int64_t top_ = 0;
+    std::int64_t top_ = 0, forbidden_ = 0;
     std::string text_;
 
     static double least(std::vector<double> const& costs) {
@@ -109,14 +113,18 @@ private:
     }
     std::int64_t whole(double c) const { return std::llround(c * scale_); }
 
-    /// Writes costs less their least; returns that least.
-    std::int64_t values(std::vector<double> const& costs, double low) {
+    double least_of(variable_id v) const {
+        auto const costs = g_.costs(v);
+        return least({costs.begin(), costs.end()});
+    }
+
+    /// Writes costs less their least.
+    void values(std::vector<double> const& costs, double low) {
         auto const base = whole(low);
         for (std::size_t i = 0; i < costs.size(); ++i) {
             if (i) text_ += ',';
-            number(costs[i] == forbidden ? top_ : whole(costs[i]) - base);
+            number(costs[i] == forbidden ? forbidden_ : whole(costs[i]) - base);
         }
-        return base;
     }
     /// n units of 10^-decimals, without zeros at the end.
     void number(std::int64_t n) {
