@@ -58,12 +58,15 @@ void run(graph_command const& command);
 
 struct solve_command {
     std::string instance;                 ///< path, xz or not; "-": stdin
-    std::string solver = "cantle";        ///< cantle or elimination
+    std::string solver = "cantle";        ///< cantle, highs or elimination
     bool clustered = true;                ///< of an ap-instance: copies share a decision
+    bool reduce = false;                  ///< exactly, before the solver sees the graph
     bool json = false;
     std::optional<double> time_limit;     ///< seconds of solving
     std::optional<double> gap;            ///< at which to stop
     std::optional<std::string> solution_file;
+    std::optional<std::string> evaluate;     ///< instead of solving: the energy of the labels in this file
+    std::optional<std::string> export_file;  ///< instead of solving: write the problem in another format
 };
 void run(solve_command const& command);
 

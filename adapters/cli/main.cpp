@@ -159,14 +159,17 @@ int run(int argc, char** argv) {
     auto* solve_app =
         app.add_subcommand("solve", "the optimum of a problem in a file, with its proof: ap-instance-1 or cantle-factor-graph");
     solve_app->add_option("INSTANCE", solve.instance, "problem file, also compressed by xz; - reads stdin")->required()->type_name("FILE");
-    solve_app->add_option("--solver", solve.solver, "cantle, or elimination (exact, without reductions or bounds)")
+    solve_app->add_option("--solver", solve.solver, "cantle, highs (the exact 0-1 program), or elimination (exact bucket elimination)")
         ->capture_default_str()
         ->type_name("NAME");
     solve_app->add_flag("!--unclustered", solve.clustered, "let copies of a layer decide for themselves");
     solve_app->add_option("--time-limit", solve.time_limit, "end after so many seconds of solving with the best found and its bound")
         ->type_name("S");
     solve_app->add_option("--gap", solve.gap, "stop once (objective - bound) / objective is at most this (default: 0)")->type_name("SHARE");
+    solve_app->add_flag("--reduce", solve.reduce, "reduce the graph exactly before the solver sees it (cantle always does)");
     add_file(*solve_app, "-o,--output", solve.solution_file, "write the solution to this file");
+    add_file(*solve_app, "--evaluate", solve.evaluate, "solve nothing: the objective of the solution or labels in this file");
+    add_file(*solve_app, "--export", solve.export_file, "solve nothing: write the problem as .cfn (toulbar2) or .json (factor graph)");
     solve_app->add_flag("--json", solve.json, "result for machines on stdout, with the strategy of every node");
 
     auto* clusters_app = app.add_subcommand("clusters", "the machines that are known, with all figures");

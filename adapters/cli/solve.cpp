@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: BSL-1.0
-// `cantle solve`: a problem from a file, its optimum and the proof of it.
+// `cantle solve`: a problem from a file, its optimum and the proof of it; or its energy under given labels, or its export for others.
 #include <adapters/cli/commands.hpp>
-#include <adapters/cli/compressed_file.hpp>
 #include <adapters/cli/output_files.hpp>
+#include <adapters/cli/problem_file.hpp>
 #include <adapters/cli/standard_output.hpp>
+#ifdef CANTLE_HAS_HIGHS
+#include <adapters/highs/highs_solver.hpp>
+#endif
 
 #include <cantle/base/peak_memory.hpp>
 #include <cantle/base/stage_clock.hpp>
-#include <cantle/mrf/ap_instance.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
-#include <cantle/mrf/conflict.hpp>
+#include <cantle/mrf/cost_function_network.hpp>
 #include <cantle/mrf/factor_graph_json.hpp>
+#include <cantle/mrf/reductions.hpp>
 #include <cantle/mrf/solve.hpp>
 #include <cantle/report/figures.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,51 +34,62 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// A problem in either format, and how its variables are called.
-struct problem {
-    mrf::factor_graph graph;
-    std::vector<std::string> names;           // [variable]
-    std::optional<mrf::ap_instance> instance; // graph moved out; labels still mean its strategies
-
-    std::vector<std::uint32_t> solution(std::vector<mrf::label> const& labels) const {
-        return instance ? instance->strategies_of(labels) : std::vector<std::uint32_t>(labels.begin(), labels.end());
-    }
-};
-
-problem build(mrf::ap_file const& file, bool clustered) {
-    problem p;
-    p.instance = mrf::build_ap_instance(file, {clustered});
-    p.graph = std::move(p.instance->graph);
-    p.names.resize(p.graph.variable_count());
-    for (std::size_t v = file.nodes.size(); v-- > 0;) p.names[p.instance->variable_of[v]] = file.nodes[v].name;
-    return p;
+mrf::solve_result with_highs([[maybe_unused]] mrf::factor_graph const& g, [[maybe_unused]] double gap,
+                             [[maybe_unused]] control const& limits) {
+#ifdef CANTLE_HAS_HIGHS
+    return highs::solve(g, {.relative_gap = gap}, limits);
+#else
+    throw error(error_code::adapter_missing, "--solver highs", "this program was built without HiGHS",
+                "./dev build installs the wheel highsbox and builds the program with it");
+#endif
 }
 
-/// Throws unsatisfiable_constraint with a minimal set of what cannot hold together.
-[[noreturn]] void refuse_infeasible(problem const& p, std::string const& file) {
-    auto const conflict = mrf::minimal_conflict(p.graph);
-    std::string text;
-    constexpr std::size_t most = 12;
-    for (std::size_t i = 0; i < conflict.size() && i < most; ++i) {
-        auto const name = [&](mrf::variable_id v) {
-            return p.names[v.value].empty() ? std::to_string(v.value) : "'" + p.names[v.value] + "'";
-        };
-        auto const& e = p.graph.edge(conflict[i]);
-        text += (i ? ", " : "") + name(e.u) + " with " + name(e.v);
+mrf::solve_result with_elimination(mrf::factor_graph const& g) {
+    auto const plan = mrf::plan_elimination(g, 1e9, 1e11);
+    if (!plan)
+        throw error(error_code::out_of_memory, "--solver elimination", "the tables of this graph are too large to eliminate",
+                    "use --solver cantle, or --reduce");
+    auto exact = mrf::bucket_elimination(g, *plan);
+    mrf::solve_result result;
+    result.energy = result.lower_bound = exact.energy;
+    result.status = exact.energy == mrf::forbidden ? solve_status::infeasible : solve_status::optimal;
+    result.labels = std::move(exact.labels);
+    return result;
+}
+
+mrf::solve_result with(solve_command const& c, mrf::factor_graph const& g, control const& limits) {
+    if (c.solver == "highs") return with_highs(g, c.gap.value_or(0), limits);
+    if (c.solver == "elimination") return with_elimination(g);
+    mrf::solve_options options;
+    options.relative_gap = c.gap.value_or(0);
+    return mrf::solve(g, options, limits);
+}
+
+/// The same on the exactly reduced graph. In plain floating point, which leaves its rounding in the bound.
+mrf::solve_result reduced_with(solve_command const& c, mrf::factor_graph const& g, control const& limits) {
+    mrf::reduction const reduced(g);
+    mrf::solve_result result;
+    if (reduced.infeasible()) {
+        result.lower_bound = mrf::forbidden;
+        result.status = solve_status::infeasible;
+        return result;
     }
-    if (conflict.size() > most) text += " and " + std::to_string(conflict.size() - most) + " more";
-    throw error(
-        error_code::unsatisfiable_constraint, file,
-        "no labelling is allowed; these " + std::to_string(conflict.size()) + " couplings cannot hold together, any fewer can: " + text,
-        "allow a pair of labels of one of them");
+    result = with(c, reduced.graph(), limits);
+    result.lower_bound += reduced.constant();
+    if (result.labels.empty() && reduced.graph().variable_count() > 0) return result;
+    if (result.status == solve_status::infeasible) return result;
+    result.labels = reduced.reconstruct(result.labels);
+    result.energy = mrf::energy(g, result.labels);
+    return result;
 }
 
 struct outcome {
     mrf::solve_result result;
     double until_best = 0;  // seconds from the start of solving
+    bool allowed = true;    // of given labels: no forbidden pair
 };
 
-outcome solve_here(problem const& p, solve_command const& c) {
+outcome solve_here(problem_file const& p, solve_command const& c) {
     control limits;
     auto const start = steady::now();
     auto const since = [&] { return std::chrono::duration<double>(steady::now() - start).count(); };
@@ -81,74 +97,70 @@ outcome solve_here(problem const& p, solve_command const& c) {
     outcome out;
     double best = mrf::forbidden;
     limits.progress = [&](progress_event const& e) {
-        if (e.stage != "trws" || !(e.energy < best)) return;
+        if ((e.stage != "trws" && e.stage != "highs") || !(e.energy < best)) return;
         best = e.energy;
         out.until_best = since();
     };
-    if (c.solver == "cantle") {
-        mrf::solve_options options;
-        options.relative_gap = c.gap.value_or(0);
-        out.result = mrf::solve(p.graph, options, limits);
-        // The last improvement may come after the last sweep, or without any.
-        if (out.result.energy < best - 1e-9 * std::abs(best) || best == mrf::forbidden) out.until_best = since();
-        return out;
-    }
-    auto const plan = mrf::plan_elimination(p.graph, 1e9, 1e11);
-    if (!plan)
-        throw error(error_code::out_of_memory, "--solver elimination",
-                    "the tables of this graph are too large to eliminate without reductions", "use --solver cantle");
-    auto exact = mrf::bucket_elimination(p.graph, *plan);
-    out.until_best = since();
-    out.result.energy = exact.energy;
-    out.result.lower_bound = exact.energy;
-    out.result.status = exact.energy == mrf::forbidden ? solve_status::infeasible : solve_status::optimal;
-    out.result.labels = std::move(exact.labels);
+    out.result = c.reduce ? reduced_with(c, p.graph, limits) : with(c, p.graph, limits);
+    // The last improvement may come after the last event, or without any.
+    bool const seen = best != mrf::forbidden && (c.reduce || out.result.energy >= best - 1e-9 * std::abs(best));
+    if (!seen) out.until_best = since();
     return out;
 }
 
-}  // namespace
+outcome evaluate(problem_file const& p, std::string const& file) {
+    outcome out;
+    auto labels = read_labels(file, p);
+    if (labels) out.result.energy = mrf::energy(p.graph, *labels);
+    out.allowed = out.result.energy != mrf::forbidden;
+    if (out.allowed) out.result.labels = std::move(*labels);
+    return out;
+}
 
-void run(solve_command const& c) {
-    if (c.solver != "cantle" && c.solver != "elimination")
-        throw error(error_code::bad_option, "--solver '" + c.solver + "'", "there is no such solver", "use cantle or elimination");
-    if (c.time_limit && !(*c.time_limit >= 0 && *c.time_limit < 1e9))
-        throw error(error_code::bad_option, "--time-limit", "it is negative or not finite", "give seconds, 0 or more");
-    if (c.gap && !(*c.gap >= 0 && *c.gap < 1))
-        throw error(error_code::bad_option, "--gap", "it is not within [0, 1)", "give a share as in 1e-4");
-    output_files files;
-    files.keep(c.instance);
-    if (c.solution_file) files.reserve("--output", *c.solution_file);
+bool ends_with(std::string const& text, std::string_view end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
 
-    stage_clock clock;
-    clock.enter("read");
-    auto const name = c.instance == "-" ? std::string("stdin") : c.instance;
-    problem p;
-    {
-        auto const text = read_maybe_compressed(c.instance);
-        if (text.find("\"cantle-factor-graph\"") < 200) {
-            if (!c.clustered)
-                throw error(error_code::bad_option, "--unclustered", "a factor graph has no clusters", "leave it out");
-            auto read = mrf::factor_graph_from_json(text, name);
-            clock.enter("build");
-            p.graph = std::move(read.graph);
-            p.names = std::move(read.names);
-        } else {
-            auto const file = mrf::read_ap_file(text, name);
-            clock.enter("build");
-            p = build(file, c.clustered);
-        }
+/// Writes the problem for others, and says how exactly.
+void write_export(problem_file const& p, std::string const& path, output_files& files) {
+    char line[256];
+    if (ends_with(path, ".cfn")) {
+        auto network = mrf::cost_function_network_of(p.graph);
+        files.set(path, std::move(network.text));
+        std::snprintf(line, sizeof line, "%zu variables, %zu edges; costs to %d decimals, any energy to %.3g\n", p.graph.variable_count(),
+                      p.graph.edge_count(), network.decimals, network.error_bound);
+    } else {
+        files.set(path, mrf::factor_graph_to_json(p.graph, p.names));
+        std::snprintf(line, sizeof line, "%zu variables, %zu edges\n", p.graph.variable_count(), p.graph.edge_count());
     }
-    clock.enter("solve");
-    auto const out = solve_here(p, c);
-    clock.leave();
-    auto const& r = out.result;
-    if (r.status == solve_status::infeasible) refuse_infeasible(p, name);
+    files.prepare();
+    print(line);
+    files.commit();
+}
 
+void check(solve_command const& c) {
+    auto const wrong = [](std::string const& subject, std::string const& problem, std::string const& remedy) {
+        return error(error_code::bad_option, subject, problem, remedy);
+    };
+    if (c.solver != "cantle" && c.solver != "highs" && c.solver != "elimination")
+        throw wrong("--solver '" + c.solver + "'", "there is no such solver", "use cantle, highs or elimination");
+    if (c.time_limit && !(*c.time_limit >= 0 && *c.time_limit < 1e9))
+        throw wrong("--time-limit", "it is negative or not finite", "give seconds, 0 or more");
+    if (c.gap && !(*c.gap >= 0 && *c.gap < 1)) throw wrong("--gap", "it is not within [0, 1)", "give a share as in 1e-4");
+    if (c.export_file && (c.solution_file || c.json || c.evaluate))
+        throw wrong("--export", "nothing is solved, so there is no solution to write", "leave out --output, --json and --evaluate");
+    if (c.export_file && !ends_with(*c.export_file, ".cfn") && !ends_with(*c.export_file, ".json"))
+        throw wrong("--export", "the name ends neither in .cfn nor in .json", "give a name that says the format");
+}
+
+nlohmann::ordered_json report_of(solve_command const& c, problem_file const& p, outcome const& out, stage_clock const& clock) {
+    auto const& r = out.result;
     nlohmann::ordered_json j;
     j["format"] = "cantle-solution";
     j["version"] = 1;
-    j["solver"] = c.solver;
-    j["status"] = to_string(r.status);
+    j["solver"] = c.evaluate ? "none" : c.solver;
+    if (c.evaluate) j["status"] = out.allowed ? "allowed" : "forbidden";
+    else j["status"] = to_string(r.status);
     auto const number = [](double x) { return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(); };
     j["objective"] = number(r.energy);
     j["bound"] = number(r.lower_bound);
@@ -164,6 +176,56 @@ void run(solve_command const& c) {
     j["variables"] = p.graph.variable_count();
     j["edges"] = p.graph.edge_count();
     j["sweeps"] = r.stats.sweeps;
+    return j;
+}
+
+void print_for_people(solve_command const& c, problem_file const& p, outcome const& out, stage_clock const& clock) {
+    auto const& r = out.result;
+    char line[512];
+    if (c.evaluate)
+        std::snprintf(line, sizeof line, "%s under the labels of %s: %s\nobjective %.6f\n", visible_text(p.name).c_str(),
+                      visible_text(*c.evaluate).c_str(), out.allowed ? "allowed" : "forbidden", r.energy);
+    else
+        std::snprintf(line, sizeof line, "%s: %s\nobjective %.6f\nbound     %.6f\ngap       %.3g\n%zu variables, %zu edges, %zu sweeps\n",
+                      visible_text(p.name).c_str(), std::string(to_string(r.status)).c_str(), r.energy, r.lower_bound,
+                      r.labels.empty() ? 1.0 : r.relative_gap(), p.graph.variable_count(), p.graph.edge_count(), r.stats.sweeps);
+    std::string text = line;
+    for (auto const& s : clock.stages()) {
+        std::snprintf(line, sizeof line, "%-9s %.4f s\n", s.first.c_str(), s.second);
+        text += line;
+    }
+    if (!c.evaluate) {
+        std::snprintf(line, sizeof line, "best      %.4f s after the start of solving\n", out.until_best);
+        text += line;
+    }
+    std::snprintf(line, sizeof line, "peak      %.1f MB\n", static_cast<double>(peak_memory().count) / 1e6);
+    print(text + line);
+}
+
+}  // namespace
+
+void run(solve_command const& c) {
+    check(c);
+    output_files files;
+    files.keep(c.instance);
+    if (c.evaluate) files.keep(*c.evaluate);
+    if (c.solution_file) files.reserve("--output", *c.solution_file);
+    if (c.export_file) files.reserve("--export", *c.export_file);
+
+    stage_clock clock;
+    auto const p = read_problem(c.instance, c.clustered, clock);
+    if (c.export_file) {
+        clock.leave();
+        write_export(p, *c.export_file, files);
+        return;
+    }
+    clock.enter(c.evaluate ? "evaluate" : "solve");
+    auto const out = c.evaluate ? evaluate(p, *c.evaluate) : solve_here(p, c);
+    clock.leave();
+    auto const& r = out.result;
+    if (r.status == solve_status::infeasible) p.refuse_as_infeasible();
+
+    auto j = report_of(c, p, out, clock);
     auto solution = nlohmann::ordered_json::array();
     if (!r.labels.empty() || p.graph.variable_count() == 0)
         for (auto s : p.solution(r.labels)) solution.push_back(s);
@@ -177,18 +239,7 @@ void run(solve_command const& c) {
         j["solution"] = std::move(solution);
         print(j.dump() + "\n");
     } else {
-        char line[512];
-        std::snprintf(line, sizeof line, "%s: %s\nobjective %.6f\nbound     %.6f\ngap       %.3g\n%zu variables, %zu edges, %zu sweeps\n",
-                      visible_text(name).c_str(), std::string(to_string(r.status)).c_str(), r.energy, r.lower_bound,
-                      r.labels.empty() ? 1.0 : r.relative_gap(), p.graph.variable_count(), p.graph.edge_count(), r.stats.sweeps);
-        std::string text = line;
-        for (auto const& s : clock.stages()) {
-            std::snprintf(line, sizeof line, "%-9s %.4f s\n", s.first.c_str(), s.second);
-            text += line;
-        }
-        std::snprintf(line, sizeof line, "best      %.4f s after the start of solving\npeak      %.1f MB\n", out.until_best,
-                      static_cast<double>(peak_memory().count) / 1e6);
-        print(text + line);
+        print_for_people(c, p, out, clock);
     }
     files.commit();
 }

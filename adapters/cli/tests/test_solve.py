@@ -2,6 +2,9 @@
 """`cantle solve`, from outside: both formats, compressed or not, and every fault."""
 import json
 import lzma
+import os
+import shutil
+import subprocess
 import unittest
 
 import test_cli
@@ -88,6 +91,79 @@ class Solve(test_cli.CliTest):
         self.refused(701, ["--unclustered"], "solve", "ring.json", "--unclustered")
         self.refused(701, ["--output"], "solve", "ring.json", "-o", "ring.json")
         self.assertFalse((self.path / "s.json").exists())
+
+
+    def test_highs_and_reduced_solvers_find_the_same_optimum(self):
+        energy, labels = ring_optimum()
+        self.write("ring.json", RING)
+        self.write("i.json", INSTANCE)
+        without = "built without HiGHS" in self.cantle("solve", "ring.json", "--solver", "highs").stderr
+        if without:
+            self.refused(702, ["--solver highs", "highsbox"], "solve", "ring.json", "--solver", "highs")
+        for solver in ("elimination",) if without else ("elimination", "highs"):
+            for reduce in ([], ["--reduce"]):
+                r = json.loads(self.done("solve", "ring.json", "--json", "--solver", solver, *reduce))
+                self.assertEqual((r["status"], r["solver"], r["solution"]), ("optimal", solver, labels))
+                self.assertAlmostEqual(r["objective"], energy, places=9)
+                self.assertAlmostEqual(r["bound"], energy, places=6)
+                self.assertEqual(json.loads(self.done("solve", "i.json", "--json", "--solver", solver, *reduce))["solution"], [0, 1, 1])
+                no = {"rows": 2, "cols": 2, "costs": [None, 1.0, 1.0, None]}
+                self.write("odd.json", dict(RING, tables=[no]))
+                self.refused(501, ["these 3 couplings"], "solve", "odd.json", "--solver", solver, *reduce)
+        if without:
+            self.skipTest("this program was built without HiGHS: ./dev build installs the wheel highsbox")
+        self.refused(702, ["/nowhere/libhighs.so"], "solve", "ring.json", "--solver", "highs",
+                     env=dict(os.environ, CANTLE_HIGHS_LIBRARY="/nowhere/libhighs.so"))
+
+    def test_given_labels_are_evaluated(self):
+        self.write("ring.json", RING)
+        self.write("i.json", INSTANCE)
+
+        def evaluated(problem, **given):
+            self.write("given.json", given)
+            r = json.loads(self.done("solve", problem, "--json", "--evaluate", "given.json"))
+            return r["status"], r["objective"]
+
+        self.assertEqual(evaluated("ring.json", labels=[0, 1, 0]), ("allowed", 1 + 2 + 3 + 1 + 0.25 + 5))
+        self.assertEqual(evaluated("ring.json", labels=[1, 1, 0]), ("forbidden", None))
+        self.assertEqual(evaluated("i.json", solution=[0, 1, 1]), ("allowed", 6.0))
+        self.assertEqual(evaluated("i.json", solution=[0, 0, 0]), ("allowed", 8.0))
+        self.assertEqual(evaluated("i.json", solution=[1, 1, 1]), ("forbidden", None))  # p is fixed
+        self.assertEqual(evaluated("i.json", solution=[0, 0, 1]), ("forbidden", None))  # copies decide together
+        self.assertIn("forbidden", self.done("solve", "i.json", "--evaluate", "given.json"))
+        self.done("solve", "i.json", "-o", "s.json")
+        self.assertEqual(json.loads(self.done("solve", "i.json", "--json", "--evaluate", "s.json"))["objective"], 6.0)
+        for bad, part in (({"labels": [0, 1]}, "2 entries, not 3"), ({"labels": [0, 1, 7]}, "label 7 for variable 2"), ({}, "labels")):
+            self.write("bad.json", bad)
+            self.refused(105, ["bad.json", part] if bad else ["bad.json"], "solve", "ring.json", "--evaluate", "bad.json")
+        self.refused(101, ["none.json"], "solve", "ring.json", "--evaluate", "none.json")
+
+    def test_a_problem_is_exported_for_toulbar2_and_as_a_factor_graph(self):
+        energy, _ = ring_optimum()
+        self.write("ring.json", RING)
+        self.assertIn("3 variables, 3 edges; costs to 9 decimals", self.done("solve", "ring.json", "--export", "ring.cfn"))
+        network = json.loads((self.path / "ring.cfn").read_text())
+        self.assertEqual(network["variables"], {"v0": 2, "v1": 2, "v2": 2})
+        self.assertEqual(network["functions"]["e1"]["scope"], ["v1", "v2"])
+        self.assertIn("3 variables, 3 edges", self.done("solve", "ring.json", "--export", "copy.json"))
+        self.assertAlmostEqual(json.loads(self.done("solve", "copy.json", "--json"))["objective"], energy, places=12)
+        self.write("i.json", INSTANCE)
+        self.done("solve", "i.json", "--export", "i-graph.json")
+        self.assertEqual(json.loads(self.done("solve", "i-graph.json", "--json"))["objective"], 6.0)
+        for options, part in ((["--export", "x.uai"], "--export"), (["--export", "x.cfn", "--json"], "--export"),
+                              (["--export", "ring.json"], "--export"), (["--export", "x.cfn", "--evaluate", "i.json"], "--export")):
+            self.refused(701, [part], "solve", "ring.json", *options)
+        if not shutil.which("toulbar2"):
+            self.skipTest("toulbar2 is not installed (./dev bench bench_solvers does it): the network was not solved")
+        self.write("odd.json", dict(RING, tables=[{"rows": 2, "cols": 2, "costs": [None, -9.0, -7.0, None]}]))
+        self.done("solve", "odd.json", "--export", "odd.cfn")
+        out = subprocess.run(["toulbar2", "odd.cfn"], cwd=self.path, capture_output=True, text=True).stdout
+        self.assertIn("No solution", out)
+        out = subprocess.run(["toulbar2", "ring.cfn", "-w=ring.sol"], cwd=self.path, capture_output=True, text=True).stdout
+        self.assertAlmostEqual(float(out.split("Optimum: ")[1].split()[0]), energy, places=6)
+        self.write("labels.json", {"labels": [int(x) for x in (self.path / "ring.sol").read_text().split()]})
+        priced = json.loads(self.done("solve", "ring.json", "--evaluate", "labels.json", "--json"))
+        self.assertAlmostEqual(priced["objective"], energy, places=9)
 
 
 if __name__ == "__main__":

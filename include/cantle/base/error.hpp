@@ -44,7 +44,7 @@ enum class error_code : int {
     capture_failed = 604,       ///< another failure inside capture, with its op and module
     // 7xx: command line
     bad_option = 701,           ///< an option or its value is wrong
-    adapter_missing = 702,      ///< a program that this command starts is not there
+    adapter_missing = 702,      ///< a program or library that this command needs is not there
     // 8xx: cost models and plans
     bad_cost = 801,             ///< a cost model returned a negative or non-finite figure, or was made for another mesh
     foreign_plan = 802,         ///< a plan belongs to another graph, mesh or rule set

@@ -4,13 +4,14 @@
 // Idea: a step starts when all that it depends on are done; of the ready ones the first in order starts first. What a step reads and
 // writes must be its own, or that of steps it is ordered with: then the result does not depend on the number of threads.
 // Complexity: O(log steps) under a lock per step, so steps should take microseconds at least.
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <condition_variable>
 #include <queue>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -79,7 +80,13 @@ void run_in_order(step_order const& order, std::size_t threads, Step step) {
         }
     };
     std::vector<std::thread> others;
-    for (std::size_t w = 1; w < threads; ++w) others.emplace_back(work, w);
+    for (std::size_t w = 1; w < threads; ++w) {
+        try {
+            others.emplace_back(work, w);
+        } catch (std::system_error const&) {
+            break;  // no more threads to be had: those that run do the rest
+        }
+    }
     work(0);
     for (auto& t : others) t.join();
     if (failed) std::rethrow_exception(failed);

@@ -38,6 +38,8 @@ namespace cantle::mrf {
 struct solve_options {
     double relative_gap = 0;          ///< (energy - bound) / energy at which to stop; 0: as far as possible
     std::size_t max_sweeps = 2000;    ///< forward and backward passes over one component
+    bool fix_labels = true;           ///< take out labels whose bound reaches the best energy; off in ablations only
+    bool local_search = true;         ///< coordinate descent on every decoded labelling; likewise
     double max_elimination_entries = 16777216.0;   ///< entries (8 bytes) that exact elimination may hold, 2^24 = 128 MiB
     double max_elimination_work = 1073741824.0;    ///< label tuples that it may visit, 2^30: a few seconds
     double max_block_work = 268435456.0;     ///< label tuples of the block search where sweeps stall, 2^28: a third of a second; 0: none
@@ -217,9 +219,9 @@ private:
             if (std::equal(last.begin(), last.end(), messages.labels().begin(), messages.labels().end())) return;
             last.assign(messages.labels().begin(), messages.labels().end());
             trial = last;
-            descent.single_moves(trial);
+            if (options_.local_search) descent.single_moves(trial);
             double e = plain_energy(g, trial);
-            if (offset_ + e < best_ && offset_ + e - lower_ <= worth_pairs * (outside_ + offset_ + e)) {
+            if (options_.local_search && offset_ + e < best_ && offset_ + e - lower_ <= worth_pairs * (outside_ + offset_ + e)) {
                 descent.run(trial);
                 e = plain_energy(g, trial);
             }
@@ -247,8 +249,9 @@ private:
             spent_ += 2 * pass_work;
             in_range = messages.forward();
             if (in_range) decode();
-            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_)) search_cutsets(g, messages, descent);
-            if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
+            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_) && options_.local_search) search_cutsets(g, messages, descent);
+            bool const fix = best_ != forbidden && options_.fix_labels;
+            if (in_range) in_range = fix ? messages.backward_and_fix(best_ - offset_, out) : messages.backward();
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
             raise(offset_ + messages.bound());

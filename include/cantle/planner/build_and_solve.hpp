@@ -3,6 +3,7 @@
 // From a graph to a solved problem. Where the tables of all labels together are small, they are made and solved. Where they are not (four
 // mesh axes and more), seeds of pairs of axes give a first plan, screening (problem/screening.hpp) takes out what is in no better plan, and
 // the tables of the rest are made and solved: the same optimum, with a bound of the whole problem.
+#include <cantle/base/parallel_for.hpp>
 #include <cantle/planner/plan_options.hpp>
 #include <cantle/planner/polish.hpp>
 #include <cantle/problem/build_problem.hpp>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,7 +53,7 @@ template <class Rules, class Cost, class Solve>
 solved_problem build_and_solve(training_graph const& g, device_mesh const& mesh, Rules const& rules, Cost const& cost,
                                problem_options const& asked, plan_options const& options, Solve solve, control const& limits,
                                planning_statistics& stats) {
-    std::size_t const threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    unsigned const threads = thread_count(options.threads);
     auto how_built = asked;
     how_built.threads = threads;
     auto problem = form_problem(g, mesh, rules, cost, how_built, &stats.clock);

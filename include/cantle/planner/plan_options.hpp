@@ -35,7 +35,7 @@ struct plan_options {
     /// Label pairs of all tables together up to which the problem is solved from tables; beyond, labels are screened first
     /// (problem/screening.hpp). The plan is as good, and certified, either way.
     double max_table_entries = 33554432.0;
-    std::size_t threads = 0;           ///< of pricing and screening; 0: as many as the machine has. The plan does not depend on it.
+    unsigned threads = 0;              ///< of pricing and screening; 0: as many as the machine has. The plan does not depend on it.
     /// As published: only strategies that differ from the optimum of each axis alone on at most so many axes. The bound then is of that
     /// problem. Not set: all strategies.
     std::optional<std::size_t> seed_radius;

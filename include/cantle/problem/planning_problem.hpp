@@ -15,7 +15,7 @@ struct problem_options {
     bool clustering = true;   ///< copies of a layer share one decision
     double tie_break = 1.0;   ///< microseconds per flow edge whose layouts differ: the published tie-break (DECISIONS 8)
     bool uneven = false;      ///< shards may be nested ceil chunks (DECISIONS 7)
-    std::size_t threads = 1;  ///< of pricing; prices do not depend on it
+    unsigned threads = 1;  ///< of pricing; prices do not depend on it
     shard_policy policy() const { return uneven ? shard_policy::uneven : shard_policy::even; }
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 // Prices of moving tensors between layouts, one placement lattice per (shape, element size). Tables hold only the layouts that some
 // neighbour names; the lattice stays the only source of prices and paths.
-#include <cantle/base/task_order.hpp>
+#include <cantle/base/parallel_for.hpp>
 #include <cantle/cost/concepts.hpp>
 #include <cantle/mesh/placement_lattice.hpp>
 #include <cantle/problem/op_classes.hpp>
@@ -37,7 +37,7 @@ public:
     /// Form the lattices between all announced layouts. Call once, after all want(). Several threads ask a cost model that says that it
     /// allows that (cost/concepts.hpp).
     template <CostModel Cost>
-    void form(layout_table const& layouts, Cost const& cost, std::size_t threads = 1) {
+    void form(layout_table const& layouts, Cost const& cost, unsigned threads = 1) {
         auto const price = [&cost](collective_call const& call) {
             return detail::checked_price(cost.collective(call), "collective " + std::string(to_string(call.kind)));
         };
@@ -57,7 +57,7 @@ public:
         }
     }
     /// Price all announced pairs. Precondition: form().
-    void price(layout_table const& layouts, std::size_t threads = 1) {
+    void price(layout_table const& layouts, unsigned threads = 1) {
         for_each_entry(threads, [&](entry& e) {
             std::vector<layout> sources, targets;
             for (auto l : e.from) sources.push_back(layouts[l]);
@@ -98,12 +98,10 @@ private:
 
     /// f(entry) for all, each on its own: the order does not matter. Few layouts are not worth a thread.
     template <class F>
-    void for_each_entry(std::size_t threads, F f) {
+    void for_each_entry(unsigned threads, F f) {
         std::size_t layouts = 0;
         for (auto const& e : entries_) layouts += e.from.size();
-        std::vector<std::pair<std::uint32_t, std::uint32_t>> const no_order;
-        run_in_order(step_order::of(entries_.size(), no_order), layouts < 1000 ? 1 : threads,
-                     [&](std::size_t, std::uint32_t i) { f(entries_[i]); });
+        parallel_for(entries_.size(), layouts < 1000 ? 1 : threads, [&](std::size_t i) { f(entries_[i]); });
     }
     std::map<std::pair<shape, int>, tensor_class_id> ids_;
 };

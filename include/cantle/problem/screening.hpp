@@ -36,7 +36,7 @@ struct screening_options {
     std::size_t max_sweeps = 400;
     double relative_gap = 0;            ///< (energy - bound) / energy at which to stop
     std::size_t active_labels = 24;     ///< of a group in a small problem
-    std::size_t threads = 1;            ///< of the sweeps; the result does not depend on it
+    unsigned threads = 1;               ///< of the sweeps; the result does not depend on it
     mrf::solve_options solver;
 };
 
