@@ -403,7 +403,8 @@ private:
             if (evaluations() >= until || entries_ >= most_entries || stopped_) break;
             auto const h = std::move(first->second);
             open.erase(first);
-            auto const [at, cut] = split(h);
+            auto const [at, labels] = split(h);
+            auto const& cut = labels;  // clang 14 captures no structured bindings
             if (cut.empty()) {  // one labelling, and its bound does not reach it: rounding
                 closed = std::min(closed, h.bound);
                 continue;
