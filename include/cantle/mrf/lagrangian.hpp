@@ -16,8 +16,8 @@
 // [1] M. Held, R. Karp, "The traveling-salesman problem and minimum spanning trees", Operations Research 18 (1970); A. Geoffrion,
 // "Lagrangean relaxation for integer programming", Mathematical Programming Study 2 (1974) 82-114.
 #include <cantle/base/control.hpp>
-#include <cantle/base/solve_status.hpp>
 #include <cantle/mrf/budget.hpp>
+#include <cantle/mrf/budget_result.hpp>
 #include <cantle/mrf/cutting_planes.hpp>
 #include <cantle/mrf/feasible_search.hpp>
 #include <cantle/mrf/solve.hpp>
@@ -36,37 +36,6 @@
 #include <vector>
 
 namespace cantle::mrf {
-
-/// Limits of a budgeted solve. Counts, not times: the same options give the same result everywhere.
-struct budget_options {
-    solve_options inner = {};            ///< of every penalised graph; its relative_gap is that of the whole
-    std::size_t max_evaluations = 1500;  ///< penalised graphs solved, all together
-    double max_entries = 4294967296.0;   ///< table entries of all of them, 2^32: a minute or two where tables are large
-    std::size_t root_evaluations = 80;   ///< of the search for the multipliers
-    std::size_t node_evaluations = 6;    ///< of the same in a half
-};
-
-struct budget_stats {
-    std::size_t evaluations = 0;         ///< penalised graphs solved
-    std::size_t halves = 0;              ///< nodes of branch and bound
-    double root_bound = -forbidden;      ///< before branching: what the multipliers alone prove
-    solve_stats first;                   ///< of the graph without budgets
-};
-
-struct budget_result {
-    std::vector<label> labels;           ///< one per variable; empty when none within the budgets was found
-    double energy = forbidden;           ///< of `labels`, without multipliers
-    double lower_bound = -forbidden;     ///< of every labelling within the budgets; forbidden when infeasible
-    solve_status status = solve_status::stalled;
-    std::vector<double> multipliers;     ///< [budget] at the best bound: energy saved per unit of a larger limit, about
-    std::vector<double> use;             ///< [budget] of `labels`
-    std::vector<double> least;           ///< [budget] no labelling uses less; -infinity where it was not needed
-    std::optional<std::size_t> unreachable;  ///< when infeasible: a budget that no labelling keeps, even alone
-    budget_stats stats;
-
-    /// (energy - lower_bound) / |energy|; 0 for equal ones.
-    double relative_gap() const { return energy == lower_bound ? 0.0 : (energy - lower_bound) / std::abs(energy); }
-};
 
 namespace detail {
 
@@ -118,7 +87,7 @@ public:
         if (root.bound < cutoff()) {
             auto around = root;
             auto const left = options_.max_evaluations - std::min(options_.max_evaluations, evaluations());
-            if (keep_labels_of_good(around.kept)) branch(around, left / 3);
+            if (keep_labels_of_good(around.kept)) branch(around, evaluations() + left / 3);
             root.bound = branch(root, options_.max_evaluations);
         }
         if (!found_ && root.bound == forbidden) return infeasible();
@@ -385,9 +354,8 @@ private:
         return smaller && !pool_.empty();
     }
 
-    /// Splits h until every part is closed or the evaluations are used up. Returns a bound of h, forbidden when nothing is in it.
-    double branch(half const& root, std::size_t evaluations_more) {
-        std::size_t const until = evaluations_more == options_.max_evaluations ? evaluations_more : evaluations() + evaluations_more;
+    /// Splits root until every part is closed or there were `until` evaluations. Returns a bound of root, forbidden when nothing is in it.
+    double branch(half const& root, std::size_t until) {
         // Table entries are shared out as evaluations are.
         std::size_t const left = options_.max_evaluations - std::min(options_.max_evaluations, evaluations());
         std::size_t const own = until - std::min(until, evaluations());
@@ -403,7 +371,8 @@ private:
             if (evaluations() >= until || entries_ >= most_entries || stopped_) break;
             auto const h = std::move(first->second);
             open.erase(first);
-            auto const [at, cut] = split(h);
+            auto const [at, labels] = split(h);
+            auto const& cut = labels;  // clang 14 captures no structured bindings
             if (cut.empty()) {  // one labelling, and its bound does not reach it: rounding
                 closed = std::min(closed, h.bound);
                 continue;
