@@ -65,7 +65,8 @@ sharding_plan plan_training_graph(training_graph const& g, device_mesh const& me
     problem_options const asked{options.boundary, options.clustering, options.tie_break, options.uneven};
     std::vector<budget_use> uses;
     auto const solve = [&](planning_problem const& p) {
-        mrf::solve_options const solving{.relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps, .threads = options.threads};
+        mrf::solve_options const solving{
+            .relative_gap = options.relative_gap, .max_sweeps = options.max_sweeps, .threads = options.threads};
         if (options.budgets.empty()) return mrf::solve(p.factors, solving, limits);
         auto within = solve_within(p, g, options.budgets, solving, limits);
         uses = std::move(within.uses);

@@ -155,8 +155,8 @@ private:
     }
 
     /// A labelling from the few labels of each variable that the messages like best, and those of the best labelling of this level.
-    void search_cutsets(factor_graph const& g, trws const& messages, coordinate_descent& descent) {
-        if (level_best_ == forbidden || spent_ / 2 < cutset_search::round_work(g.variable_count())) return;
+    void search_cutsets(factor_graph const& g, trws const& messages, coordinate_descent& descent, double work) {
+        if (level_best_ == forbidden || work < cutset_search::round_work(g.variable_count())) return;
         std::vector<std::vector<label>> kept(g.variable_count());
         std::vector<double> hat;
         for (std::uint32_t v = 0; v < kept.size(); ++v) {
@@ -176,7 +176,7 @@ private:
         for (std::size_t v = 0; v < kept.size(); ++v)
             labels[v] = static_cast<label>(std::lower_bound(kept[v].begin(), kept[v].end(), level_labels_[v]) - kept[v].begin());
         cutset_search search(few, promising_step_work);
-        bool const better = search.run(labels, 3, spent_ / 2);
+        bool const better = search.run(labels, 3, work);
         spent_ += search.spent();
         if (!better) return;
         for (std::size_t v = 0; v < kept.size(); ++v) labels[v] = kept[v][labels[v]];
@@ -242,6 +242,7 @@ private:
             }
             if (sweeps_ > 0 && limits_.expired()) {  // one sweep at least: a whole result
                 stopped_ = true;
+                search_cutsets(g, messages, descent, 4 * cutset_search::round_work(g.variable_count()));  // some milliseconds
                 move_pairs(g, descent);
                 return nullptr;
             }
@@ -249,9 +250,14 @@ private:
             spent_ += 2 * pass_work;
             in_range = messages.forward();
             if (in_range) decode();
+<<<<<<< HEAD
             if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_) && options_.local_search) search_cutsets(g, messages, descent);
             bool const fix = best_ != forbidden && options_.fix_labels;
             if (in_range) in_range = fix ? messages.backward_and_fix(best_ - offset_, out) : messages.backward();
+=======
+            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_)) search_cutsets(g, messages, descent, spent_ / 2);
+            if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
+>>>>>>> speed
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
             raise(offset_ + messages.bound());
