@@ -250,14 +250,10 @@ private:
             spent_ += 2 * pass_work;
             in_range = messages.forward();
             if (in_range) decode();
-<<<<<<< HEAD
-            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_) && options_.local_search) search_cutsets(g, messages, descent);
+            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_) && options_.local_search)
+                search_cutsets(g, messages, descent, spent_ / 2);
             bool const fix = best_ != forbidden && options_.fix_labels;
             if (in_range) in_range = fix ? messages.backward_and_fix(best_ - offset_, out) : messages.backward();
-=======
-            if (in_range && sweeps_ > 1 && std::has_single_bit(sweeps_)) search_cutsets(g, messages, descent, spent_ / 2);
-            if (in_range) in_range = best_ == forbidden ? messages.backward() : messages.backward_and_fix(best_ - offset_, out);
->>>>>>> speed
             if (in_range) decode();
             if (messages.bound() > most) lower_ = forbidden;  // no finite energy is that large
             raise(offset_ + messages.bound());
