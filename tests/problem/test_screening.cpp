@@ -177,7 +177,7 @@ TEST_CASE("the plan does not depend on the number of threads, and screening is d
     auto const g = residual_mlp(3);
     auto options = screened();
     std::vector<double> objectives;
-    for (std::size_t threads : {1, 2, 3, 1}) {
+    for (unsigned threads : {1u, 2u, 3u, 1u}) {
         options.threads = threads;
         planning_statistics stats;
         auto const p = plan_on(g, "2x2x4", options, &stats);
