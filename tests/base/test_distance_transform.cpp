@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace cantle;
@@ -51,6 +52,11 @@ TEST_CASE("a transform is the min-plus product with the matrix of all distances"
             for (std::uint32_t j = 0; j < n; ++j) least = std::min(least, in[j] + dist[j][k]);
             CHECK(d[k] == least);
         }
+        auto back = edges;
+        for (auto& e : back) std::swap(e.from, e.to);
+        auto with_reverse = in;
+        graph.transform(with_reverse.data(), distance_graph(n, back));
+        CHECK(with_reverse == d);
     }
 }
 

@@ -43,18 +43,18 @@ public:
     double operator()(mrf::label r, mrf::label c) const {
         std::vector<std::uint32_t> const one{(*of_col_)[c]};
         double price = 0;
-        slice(metric_->forward, (*of_row_)[r], one, &price);
+        slice(metric_->forward, metric_->backward, (*of_row_)[r], one, &price);
         return price;
     }
     /// Distances are not negative: a lower bound is all that message passing asks for.
     double lowest() const { return 0; }
     std::size_t work() const { return metric_->forward.edge_count(); }
 
-    void min_plus_over_rows(double const* in, double* out) const { product(metric_->forward, *of_row_, *of_col_, in, out); }
-    void min_plus_over_cols(double const* in, double* out) const { product(metric_->backward, *of_col_, *of_row_, in, out); }
+    void min_plus_over_rows(double const* in, double* out) const { product(metric_->forward, metric_->backward, *of_row_, *of_col_, in, out); }
+    void min_plus_over_cols(double const* in, double* out) const { product(metric_->backward, metric_->forward, *of_col_, *of_row_, in, out); }
     /// One transform each.
-    void add_row(mrf::label r, double* to) const { slice(metric_->forward, (*of_row_)[r], *of_col_, to); }
-    void add_col(mrf::label c, double* to) const { slice(metric_->backward, (*of_col_)[c], *of_row_, to); }
+    void add_row(mrf::label r, double* to) const { slice(metric_->forward, metric_->backward, (*of_row_)[r], *of_col_, to); }
+    void add_col(mrf::label c, double* to) const { slice(metric_->backward, metric_->forward, (*of_col_)[c], *of_row_, to); }
 
 private:
     std::shared_ptr<lattice_metric const> metric_;
@@ -65,21 +65,22 @@ private:
         static thread_local std::vector<double> d;
         return d;
     }
-    void slice(distance_graph const& graph, std::uint32_t from, std::vector<std::uint32_t> const& to, double* out) const {
+    void slice(distance_graph const& graph, distance_graph const& reverse, std::uint32_t from, std::vector<std::uint32_t> const& to,
+               double* out) const {
         auto& d = scratch();
         d.assign(graph.size(), mrf::forbidden);
         d[from] = 0;
-        graph.transform(d.data());
+        graph.transform(d.data(), reverse);
         for (std::size_t k = 0; k < to.size(); ++k) out[k] += to[k] == from ? 0 : d[to[k]] + metric_->tie;
     }
-    void product(distance_graph const& graph, std::vector<std::uint32_t> const& from, std::vector<std::uint32_t> const& to,
-                 double const* in, double* out) const {
+    void product(distance_graph const& graph, distance_graph const& reverse, std::vector<std::uint32_t> const& from,
+                 std::vector<std::uint32_t> const& to, double const* in, double* out) const {
         std::size_t const n = graph.size();
         auto& d = scratch();
         d.assign(2 * n, mrf::forbidden);
         for (std::size_t j = 0; j < from.size(); ++j) d[from[j]] = std::min(d[from[j]], in[j]);
         std::copy_n(d.begin(), n, d.begin() + static_cast<std::ptrdiff_t>(n));  // what stays where it lies pays no tie-break
-        graph.transform(d.data());
+        graph.transform(d.data(), reverse);
         for (std::size_t k = 0; k < to.size(); ++k) out[k] = std::min(d[to[k]] + metric_->tie, d[n + to[k]]);
     }
 };
