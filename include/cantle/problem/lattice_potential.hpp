@@ -50,8 +50,12 @@ public:
     double lowest() const { return 0; }
     std::size_t work() const { return metric_->forward.edge_count(); }
 
-    void min_plus_over_rows(double const* in, double* out) const { product(metric_->forward, metric_->backward, *of_row_, *of_col_, in, out); }
-    void min_plus_over_cols(double const* in, double* out) const { product(metric_->backward, metric_->forward, *of_col_, *of_row_, in, out); }
+    void min_plus_over_rows(double const* in, double* out) const {
+        product(metric_->forward, metric_->backward, *of_row_, *of_col_, in, out);
+    }
+    void min_plus_over_cols(double const* in, double* out) const {
+        product(metric_->backward, metric_->forward, *of_col_, *of_row_, in, out);
+    }
     /// One transform each.
     void add_row(mrf::label r, double* to) const { slice(metric_->forward, metric_->backward, (*of_row_)[r], *of_col_, to); }
     void add_col(mrf::label c, double* to) const { slice(metric_->backward, metric_->forward, (*of_col_)[c], *of_row_, to); }
