@@ -109,7 +109,7 @@ double size_of(std::string const& text, std::string const& option) {
                                                     {"GB", 1e9}, {"TB", 1e12},     {"KiB", 0x1p10},  {"MiB", 0x1p20},  {"GiB", 0x1p30},
                                                     {"TiB", 0x1p40}};
     for (auto const& [name, factor] : units)
-        if (unit == name && end.ec == std::errc{} && v >= 0 && v * factor < 1e18) return v * factor;
+        if (unit == name && end.ec == std::errc{} && v >= 0 && v * factor < 1e18) return std::floor(v * factor);
     throw bad_option(option, "'" + text + "' is no size", "write bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 40GB");
 }
 

@@ -11,6 +11,7 @@
 #include <cantle/base/peak_memory.hpp>
 #include <cantle/base/stage_clock.hpp>
 #include <cantle/mrf/bucket_elimination.hpp>
+#include <cantle/mrf/lagrangian.hpp>
 #include <cantle/mrf/cost_function_network.hpp>
 #include <cantle/mrf/factor_graph_json.hpp>
 #include <cantle/mrf/reductions.hpp>
@@ -52,6 +53,8 @@ mrf::solve_result with_elimination(mrf::factor_graph const& g) {
     auto exact = mrf::bucket_elimination(g, *plan);
     mrf::solve_result result;
     result.energy = result.lower_bound = exact.energy;
+    if (exact.energy != mrf::forbidden) result.energy = mrf::energy(g, exact.labels);
+    result.lower_bound = std::min(result.lower_bound, result.energy);  // both are rounded where they are added up
     result.status = exact.energy == mrf::forbidden ? solve_status::infeasible : solve_status::optimal;
     result.labels = std::move(exact.labels);
     return result;
@@ -80,6 +83,27 @@ mrf::solve_result reduced_with(solve_command const& c, mrf::factor_graph const& 
     if (result.status == solve_status::infeasible) return result;
     result.labels = reduced.reconstruct(result.labels);
     result.energy = mrf::energy(g, result.labels);
+    result.lower_bound = std::min(result.lower_bound, result.energy);
+    return result;
+}
+
+/// A problem whose "memory" limits a sum.
+mrf::solve_result within_budgets(problem_file const& p, solve_command const& c, control const& limits) {
+    if (c.solver != "cantle" || c.reduce)
+        throw error(error_code::bad_option, c.reduce ? "--reduce" : "--solver " + c.solver,
+                    "constraints.memory limits a sum over all parameters here, and only --solver cantle keeps that", "leave it out");
+    mrf::budget_options options;
+    options.inner.relative_gap = c.gap.value_or(0);
+    auto r = mrf::solve_with_budgets(p.graph, p.instance->budgets, options, limits);
+    if (r.status == solve_status::infeasible && r.stats.evaluations > 1)
+        throw error(error_code::unsatisfiable_constraint, p.name + ": constraints.memory",
+                    "no labelling keeps memory.low and memory.high together with the other constraints", "move the limits");
+    mrf::solve_result result;
+    result.labels = std::move(r.labels);
+    result.energy = r.energy;
+    result.lower_bound = r.lower_bound;
+    result.status = r.status;
+    result.stats = r.stats.first;
     return result;
 }
 
@@ -101,7 +125,8 @@ outcome solve_here(problem_file const& p, solve_command const& c) {
         best = e.energy;
         out.until_best = since();
     };
-    out.result = c.reduce ? reduced_with(c, p.graph, limits) : with(c, p.graph, limits);
+    if (p.instance && !p.instance->budgets.empty()) out.result = within_budgets(p, c, limits);
+    else out.result = c.reduce ? reduced_with(c, p.graph, limits) : with(c, p.graph, limits);
     // The last improvement may come after the last event, or without any.
     bool const seen = best != mrf::forbidden && (c.reduce || out.result.energy >= best - 1e-9 * std::abs(best));
     if (!seen) out.until_best = since();
@@ -112,6 +137,9 @@ outcome evaluate(problem_file const& p, std::string const& file) {
     outcome out;
     auto labels = read_labels(file, p);
     if (labels) out.result.energy = mrf::energy(p.graph, *labels);
+    if (labels && p.instance)
+        for (auto const& b : p.instance->budgets)
+            if (mrf::budget_use(p.graph, b, *labels) > b.limit) out.result.energy = mrf::forbidden;
     out.allowed = out.result.energy != mrf::forbidden;
     if (out.allowed) out.result.labels = std::move(*labels);
     return out;
@@ -124,6 +152,8 @@ bool ends_with(std::string const& text, std::string_view end) {
 /// Writes the problem for others, and says how exactly.
 void write_export(problem_file const& p, std::string const& path, output_files& files) {
     char line[256];
+    if (p.instance && !p.instance->budgets.empty())
+        throw error(error_code::bad_option, "--export", "constraints.memory limits a sum here, which the formats cannot say", "leave it out");
     if (ends_with(path, ".cfn")) {
         auto network = mrf::cost_function_network_of(p.graph);
         files.set(path, std::move(network.text));

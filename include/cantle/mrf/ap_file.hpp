@@ -63,7 +63,7 @@ struct ap_file {
     std::vector<paired_nodes> paired;
     std::vector<std::uint32_t> quiet_roots;                       ///< "nocomm": no argument of such a node may be moved at a cost
     std::vector<std::pair<std::uint32_t, std::vector<double>>> ratios;  ///< "memory": parameter, local/global size per strategy
-    double most_memory = 0;                                       ///< upper limit of the sum of ratios
+    double least_memory = 0, most_memory = 0;                     ///< limits of the sum of ratios
     std::vector<std::vector<std::uint32_t>> same_index;
     std::vector<ap_reference> references;
 
@@ -236,6 +236,8 @@ private:
             if (list.size() != out_.strategy_count(v)) fail("memory.ratios", "entry " + std::to_string(i) + " is not one per strategy");
         }
         out_.most_memory = number(required(m, "high"), "memory.high");
+        if (m.contains("low")) out_.least_memory = number(m["low"], "memory.low");
+        if (out_.least_memory > out_.most_memory) fail("memory.low", "is above memory.high");
     }
     void read_references(json const& all) {
         if (!all.is_object()) fail("reference", "is no object");

@@ -9,6 +9,7 @@
 // copies become one edge whose table is multiplied by their number.
 #include <cantle/mrf/ap_file.hpp>
 #include <cantle/mrf/ap_prices.hpp>
+#include <cantle/mrf/budget.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -17,6 +18,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <memory>
 #include <vector>
 
 namespace cantle::mrf {
@@ -30,6 +32,8 @@ struct ap_instance {
     factor_graph graph;
     std::vector<std::uint32_t> variable_of;            ///< per node
     std::vector<std::vector<std::uint32_t>> strategy;  ///< [variable][label] -> strategy index
+    /// "memory" as sums over labels, where it asks for more than that every parameter takes its smallest ratio (which the labels then say).
+    std::vector<linear_budget> budgets;
 
     /// Labels of a solution given per node, or nothing when it uses a strategy that the constraints rule out.
     std::optional<std::vector<label>> labels_of(std::span<std::uint32_t const> strategies) const {
@@ -66,6 +70,7 @@ public:
         remove_unreachable();
         add_variables();
         add_edges();
+        add_budgets();
         return std::move(out_);
     }
 
@@ -74,6 +79,7 @@ private:
     ap_options options_;
     ap_instance out_;
     std::vector<char> quiet_;
+    bool weigh_memory_ = false;
     std::vector<std::vector<char>> allowed_;  // [variable][strategy]
     std::vector<std::uint32_t> first_node_;   // [variable]
     std::vector<std::vector<double>> unary_;
@@ -126,17 +132,47 @@ private:
                 if (a == b) in[a] = 1;
             keep_only(v, in);
         }
-        double total = 0;
+        if (f_.ratios.empty()) return;
+        std::vector<double> smallest;
         for (auto const& [node, ratios] : f_.ratios) {
-            auto& a = allowed_[out_.variable_of[node]];
+            auto const& a = allowed_[out_.variable_of[node]];
             double least = forbidden;
             for (std::size_t s = 0; s < ratios.size(); ++s)
                 if (a[s]) least = std::min(least, ratios[s]);
-            for (std::size_t s = 0; s < ratios.size(); ++s) a[s] = a[s] && ratios[s] <= least;
-            total += least;
+            smallest.push_back(least);
         }
-        if (!f_.ratios.empty() && total < f_.most_memory - 1e-6)
-            throw error(error_code::bad_field, "constraints.memory", "budget is above the smallest ratios: not a pairwise problem", "");
+        double const total = std::accumulate(smallest.begin(), smallest.end(), 0.0);
+        if (total != forbidden && total > f_.most_memory + 1e-6)
+            throw error(error_code::unsatisfiable_constraint, "constraints.memory",
+                        "the smallest ratios add up to " + std::to_string(total) + ", the limit is " + std::to_string(f_.most_memory),
+                        "raise memory.high");
+        weigh_memory_ = total < f_.most_memory - 1e-6;
+        if (weigh_memory_) return;
+        for (std::size_t i = 0; i < smallest.size(); ++i) {
+            auto const& [node, ratios] = f_.ratios[i];
+            auto& a = allowed_[out_.variable_of[node]];
+            for (std::size_t s = 0; s < ratios.size(); ++s) a[s] = a[s] && ratios[s] <= smallest[i];
+        }
+    }
+    /// The limits of "memory" where labels alone do not keep them.
+    void add_budgets() {
+        if (!weigh_memory_) return;
+        std::vector<std::vector<double>> weights(out_.strategy.size());
+        for (auto const& [node, ratios] : f_.ratios) {
+            auto const v = out_.variable_of[node];
+            weights[v].resize(out_.strategy[v].size(), 0.0);
+            for (std::size_t l = 0; l < weights[v].size(); ++l) weights[v][l] += ratios[out_.strategy[v][l]];
+        }
+        auto const limit = [&](char const* name, double sign, double most) {
+            linear_budget b{name, most, {}, {}};
+            for (auto list : weights) {
+                for (double& w : list) w *= sign;
+                b.of_variable.push_back(list.empty() ? nullptr : std::make_shared<std::vector<double> const>(std::move(list)));
+            }
+            out_.budgets.push_back(std::move(b));
+        };
+        limit("memory.high", 1, f_.most_memory + 1e-6);
+        if (f_.least_memory > 0) limit("memory.low", -1, -f_.least_memory + 1e-6);
     }
 
     /// `node`: a consumer, for errors.

@@ -78,6 +78,8 @@ inline void check_budgets(std::span<budget const> budgets) {
         if (known && own) refuse("the name is taken", "give your own sum another name than " + names);
         std::string const remedy = "give a finite number of at least 0";
         if (!std::isfinite(b.limit) || (known && b.limit < 0)) refuse("the limit is " + std::to_string(b.limit), remedy);
+        if (b.name == "parameter_ratio" && known && b.limit > 1)
+            refuse("the limit is " + std::to_string(b.limit), "give a ratio of at most 1, as in 0.05");
         if (!std::isfinite(b.factor) || b.factor < 0) refuse("the factor is " + std::to_string(b.factor), remedy);
         for (std::size_t j = 0; j < i; ++j)
             if (budgets[j].name == b.name) refuse("it is given twice", "give one limit");
@@ -295,8 +297,8 @@ inline budgeted_solution solve_within(planning_problem const& p, training_graph 
         bool const of_parameters = budgets[k].name.starts_with("parameter") || budgets[k].name == "optimizer";
         throw error(error_code::unsatisfiable_constraint, "budget '" + budgets[k].name + "' of " + amount(k, budgets[k].limit),
                     "no plan keeps it; the least that one can reach is " + amount(k, r.least[k]),
-                    std::string("raise the limit, or take more GPUs") +
-                        (of_parameters ? ", or let parameters be cut on more axes (free, no replica axes)" : ", or loosen what is pinned"));
+                    std::string("raise the limit, take more GPUs, or loosen pins and boundary") +
+                        (of_parameters ? " (storage of parameters, replica axes)" : ""));
     }
     budgeted_solution out;
     bool const none_at_all = r.status == solve_status::infeasible && r.stats.evaluations <= 1;
