@@ -62,7 +62,9 @@ void problem_file::refuse_as_infeasible() const {
     if (conflict.size() > most) text += " and " + std::to_string(conflict.size() - most) + " more";
     throw error(
         error_code::unsatisfiable_constraint, name,
-        "no labelling is allowed; these " + std::to_string(conflict.size()) + " couplings cannot hold together, any fewer can: " + text,
+        conflict.size() == 1 ? "no labelling is allowed; this coupling forbids all pairs that the others leave: " + text
+                             : "no labelling is allowed; these " + std::to_string(conflict.size()) +
+                                   " couplings cannot hold together, any fewer can: " + text,
         "allow a pair of labels of one of them");
 }
 
@@ -71,7 +73,9 @@ problem_file read_problem(std::string const& path, bool clustered, stage_clock& 
     problem_file p;
     p.name = path == "-" ? std::string("stdin") : path;
     auto const text = read_maybe_compressed(path);
-    if (text.find("\"cantle-factor-graph\"") < 200) {
+    bool const own_format =
+        text.find("\"cantle-factor-graph\"") != std::string::npos && text.find("\"ap-instance-1\"") == std::string::npos;
+    if (own_format) {
         if (!clustered) throw error(error_code::bad_option, "--unclustered", "a factor graph has no clusters", "leave it out");
         auto read = mrf::factor_graph_from_json(text, p.name);
         clock.enter("build");

@@ -38,6 +38,8 @@ using steady = std::chrono::steady_clock;
 mrf::solve_result with_highs([[maybe_unused]] mrf::factor_graph const& g, [[maybe_unused]] double gap,
                              [[maybe_unused]] control const& limits) {
 #ifdef CANTLE_HAS_HIGHS
+    if (mrf::magnitude(g) >= 1e19)
+        throw error(error_code::bad_field, "costs", "they add up to 1e19 and more, and HiGHS takes 1e20 for infinity", "scale them down");
     return highs::solve(g, {.relative_gap = gap}, limits);
 #else
     throw error(error_code::adapter_missing, "--solver highs", "this program was built without HiGHS",
@@ -45,13 +47,19 @@ mrf::solve_result with_highs([[maybe_unused]] mrf::factor_graph const& g, [[mayb
 #endif
 }
 
-mrf::solve_result with_elimination(mrf::factor_graph const& g) {
+/// In plain floating point: the bound is the optimum up to rounding of the sums. Stops at the deadline without a result.
+mrf::solve_result with_elimination(mrf::factor_graph const& g, control const& limits) {
+    if (!(mrf::magnitude(g) < 1e300)) throw error(error_code::bad_field, "costs", "too large to add up", "scale them down");
     auto const plan = mrf::plan_elimination(g, 1e9, 1e11);
     if (!plan)
         throw error(error_code::out_of_memory, "--solver elimination", "the tables of this graph are too large to eliminate",
                     "use --solver cantle, or --reduce");
-    auto exact = mrf::bucket_elimination(g, *plan);
+    auto exact = mrf::bucket_elimination(g, *plan, 0, limits);
     mrf::solve_result result;
+    if (exact.stopped) {
+        result.status = solve_status::stopped;
+        return result;
+    }
     result.energy = result.lower_bound = exact.energy;
     if (exact.energy != mrf::forbidden) result.energy = mrf::energy(g, exact.labels);
     result.lower_bound = std::min(result.lower_bound, result.energy);  // both are rounded where they are added up
@@ -62,7 +70,7 @@ mrf::solve_result with_elimination(mrf::factor_graph const& g) {
 
 mrf::solve_result with(solve_command const& c, mrf::factor_graph const& g, control const& limits) {
     if (c.solver == "highs") return with_highs(g, c.gap.value_or(0), limits);
-    if (c.solver == "elimination") return with_elimination(g);
+    if (c.solver == "elimination") return with_elimination(g, limits);
     mrf::solve_options options;
     options.relative_gap = c.gap.value_or(0);
     return mrf::solve(g, options, limits);
@@ -153,7 +161,8 @@ bool ends_with(std::string const& text, std::string_view end) {
 void write_export(problem_file const& p, std::string const& path, output_files& files) {
     char line[256];
     if (p.instance && !p.instance->budgets.empty())
-        throw error(error_code::bad_option, "--export", "constraints.memory limits a sum here, which the formats cannot say", "leave it out");
+        throw error(error_code::bad_option, "--export", "constraints.memory limits a sum here, which the formats cannot say",
+                    "leave it out");
     if (ends_with(path, ".cfn")) {
         auto network = mrf::cost_function_network_of(p.graph);
         files.set(path, std::move(network.text));

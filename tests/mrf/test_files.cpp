@@ -2,6 +2,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 // Problems read from files: what is there comes back, and every fault names its place.
 #include <cantle/mrf/ap_instance.hpp>
+#include <cantle/mrf/lagrangian.hpp>
 #include <cantle/mrf/energy.hpp>
 #include <cantle/mrf/factor_graph_json.hpp>
 #include <cantle/mrf/solve.hpp>
@@ -66,6 +67,50 @@ TEST_CASE("an instance's objective is that of its nodes, copies and moves") {
     CHECK(clustered.graph.variable_count() == 2);
     // f in R, c in S costs 4 + (3 + 1) + 2.
     CHECK(energy(free.graph, *free.labels_of(std::vector<std::uint32_t>{0, 0, 1})) == 10.0);
+}
+
+// Two ratios of p: 1 in R, 0.5 in S. Limits of their sum are said by labels where every parameter must take its smallest, else by budgets.
+TEST_CASE("memory below the smallest ratios is refused, at them it is a matter of labels, above them a budget") {
+    auto d = instance();
+    d["constraints"]["fixed"] = json::array();
+    auto& memory = d["constraints"]["memory"];
+    auto const built = [&](double low, double high) {
+        memory["low"] = low;
+        memory["high"] = high;
+        return build_ap_instance(read_ap_file(d.dump()));
+    };
+    CHECK(built(0.5, 0.5).budgets.empty());
+    CHECK(built(0.5, 0.5).strategy[0] == std::vector<std::uint32_t>{1});
+    auto const free = built(0, 1);
+    CHECK(free.strategy[0].size() == 2);
+    REQUIRE(free.budgets.size() == 1);
+    auto const all_in_s = solve_with_budgets(free.graph, free.budgets);
+    CHECK(all_in_s.energy == 4.0);  // p in S for nothing, f and c in S
+    auto const whole = built(1, 1);  // p must be R
+    REQUIRE(whole.budgets.size() == 2);
+    auto const r = solve_with_budgets(whole.graph, whole.budgets);
+    CHECK(r.status == solve_status::optimal);
+    CHECK(r.energy == 8.0);
+    memory["high"] = 0.25;
+    memory["low"] = 0;
+    says(fault(d), "501");
+    says(fault(d), "constraints.memory");
+    memory["low"] = 2;
+    says(fault(d), "memory.low");
+}
+
+TEST_CASE("constraints that are no object, and flags that are none, are faults; a flag of 0 is not set") {
+    auto d = instance();
+    for (json const& wrong : {json(7), json(nullptr), json::array()}) {
+        d["constraints"] = wrong;
+        says(fault(d), "constraints");
+    }
+    d = instance();
+    d["nodes"][1]["edges"][0]["free"] = "yes";
+    says(fault(d), "free");
+    d["nodes"][1]["edges"][0]["free"] = 0;
+    d["nodes"][1]["edges"][0]["nocost"] = false;
+    CHECK(solve(build_ap_instance(read_ap_file(d.dump())).graph).energy == 8.0);
 }
 
 // p(R) - f - c, unclustered; no move from R to S exists. So f must be R, and then c, although c's own edges allow S: labels 1, 1, 1.

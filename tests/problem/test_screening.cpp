@@ -241,7 +241,7 @@ TEST_CASE("a seed ball of all axes is the whole problem; a smaller one gives a p
         auto const p = plan_on(g, "2x2x2", o);
         CHECK(p.objective <= last * (1 + 1e-12));
         CHECK(p.objective >= whole.objective * (1 - 1e-9));
-        CHECK(p.bounded_problem.find("within " + std::to_string(r) + " axes") != std::string::npos);
+        CHECK(p.bounded_problem.find("within " + std::to_string(r) + (r == 1 ? " axis" : " axes")) != std::string::npos);
         CHECK(!(p.made_from.options == whole.made_from.options));
         last = p.objective;
     }

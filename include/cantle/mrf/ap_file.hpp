@@ -182,8 +182,16 @@ private:
     ap_file::edge read_edge(json const& j, ap_file::node const& n, std::size_t i) const {
         auto const field = "edges[" + std::to_string(i) + "]";
         ap_file::edge e;
-        e.no_cost = j.contains("nocost");
-        e.least_of_all = j.contains("free");
+        auto const set = [&](char const* key) {  // as in Python: 0, false and null are as if it were not there
+            if (!j.contains(key)) return false;
+            auto const& x = j[key];
+            if (x.is_boolean()) return x.get<bool>();
+            if (x.is_number()) return x.get<double>() != 0;
+            if (!x.is_null()) fail(key, "is neither a number nor true or false: " + shown(x));
+            return false;
+        };
+        e.no_cost = set("nocost");
+        e.least_of_all = set("free");
         if (e.no_cost) return e;
         auto const& t = required(j, "t");
         if (!t.is_number_integer() || t < 0 || !out_.moves.contains(t.get<std::uint32_t>()))
@@ -197,6 +205,7 @@ private:
     }
     void read_constraints(json const& c) {
         place_ = "constraints";
+        if (!c.is_object()) fail("constraints", "is no object: " + shown(c));
         auto const count = out_.nodes.size();
         auto const optional_list = [&](char const* field) -> json {
             return c.contains(field) ? json(array(c[field], field)) : json::array();

@@ -61,7 +61,8 @@ inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_o
     std::vector<std::string> list{inputs_text(b, mesh), outputs_text(b), "loss: Replicate", parameters_text(b), pairing_text};
     for (auto const& p : b.pins) list.push_back("pin: " + pin_text(p));
     if (o.seed_radius)
-        list.push_back("strategies: within " + std::to_string(*o.seed_radius) + " axes of the optimum of each axis alone");
+        list.push_back("strategies: within " + std::to_string(*o.seed_radius) + (*o.seed_radius == 1 ? " axis" : " axes") +
+                       " of the optimum of each axis alone");
     if (o.uneven) list.push_back("shards: uneven ones allowed");
     for (auto const& limit : o.budgets) list.push_back(budget_text(limit));
     return list;

@@ -283,10 +283,10 @@ struct budgeted_solution {
     std::vector<budget_use> uses;  ///< [budget]
 };
 
-/// Solves the problem within the budgets. Throws what linear_budgets throws, and unsatisfiable_constraint where they cannot be kept, naming
-/// the least that can be reached, or where nothing within them was found.
+/// Solves the problem within the budgets. `seeded`: labels were restricted beforehand, for errors. Throws what linear_budgets throws, and
+/// unsatisfiable_constraint where they cannot be kept, naming the least that can be reached, or where nothing within them was found.
 inline budgeted_solution solve_within(planning_problem const& p, training_graph const& g, std::span<budget const> budgets,
-                                      mrf::solve_options const& options, control const& limits) {
+                                      mrf::solve_options const& options, control const& limits, bool seeded = false) {
     auto const linear = linear_budgets(p, g, budgets);
     auto r = mrf::solve_with_budgets(p.factors, linear, {.inner = options}, limits);
     auto const amount = [&](std::size_t k, double x) {
@@ -296,8 +296,11 @@ inline budgeted_solution solve_within(planning_problem const& p, training_graph 
         auto const k = *r.unreachable;
         bool const of_parameters = budgets[k].name.starts_with("parameter") || budgets[k].name == "optimizer";
         throw error(error_code::unsatisfiable_constraint, "budget '" + budgets[k].name + "' of " + amount(k, budgets[k].limit),
-                    "no plan keeps it; the least that one can reach is " + amount(k, r.least[k]),
-                    std::string("raise the limit, take more GPUs, or loosen pins and boundary") +
+                    std::string(seeded ? "no plan near the seeds keeps it; the least that one there can reach is "
+                                       : "no plan keeps it; the least that one can reach is ") +
+                        amount(k, r.least[k]),
+                    std::string(seeded ? "allow a larger seed radius, " : "") +
+                        std::string("raise the limit, take more GPUs, or loosen pins and boundary") +
                         (of_parameters ? " (storage of parameters, replica axes)" : ""));
     }
     budgeted_solution out;
