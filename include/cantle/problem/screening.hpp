@@ -174,7 +174,8 @@ private:
         messages.decode(false);
         messages.threads(options_.threads);
         std::vector<char> out(messages.label_total(), 0);
-        std::size_t next_try = result_.decisions.empty() ? 2 : 16;
+        std::size_t next_try = result_.decisions.empty() ? 2 : 4;
+        double bound_before = result_.lower_bound;
         double bound_then = result_.lower_bound, energy_then = result_.energy;
         auto const left = [&] {
             label_subset kept(alive.size());
@@ -212,7 +213,10 @@ private:
                 energy_then = result_.energy;
             }
             if (result_.energy - result_.lower_bound <= options_.relative_gap * std::abs(result_.energy)) break;
-            if (i == next_try) {
+            // Where a sweep closes little of the gap, it may be the plan that is not good enough.
+            bool const slow = result_.lower_bound - bound_before <= 0.05 * (result_.energy - result_.lower_bound);
+            bound_before = result_.lower_bound;
+            if (i >= next_try && slow) {
                 try_labels(active(messages, out, alive));
                 next_try = 2 * i;
                 if (result_.decisions.empty()) labels_of_group_ *= 4;  // few labels can have no plan where more have one
