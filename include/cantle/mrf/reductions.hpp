@@ -13,7 +13,7 @@
 //   labellings out. On whole-number costs (quantise.hpp) all of this is exact, otherwise up to rounding.
 // Complexity: elimination of v costs the product of the label counts of v and its neighbours; a table above max_table entries is not
 // formed.
-//   Dominance stops after max_work elementary steps: a count, not a time, so that runs are deterministic.
+// Dominance stops after max_work elementary steps: a count, not a time, so that runs are deterministic.
 // Order: the remaining variables keep their order, and so their topological order, which trws.hpp relies on.
 // References: [1] U. Bertele, F. Brioschi, "Nonserial Dynamic Programming", 1972 (elimination); [2] see dominance.hpp.
 #include <cantle/base/control.hpp>

@@ -10,6 +10,9 @@
 // `lower_bound` holds for all labels. Both in real numbers: prices are rounded down to whole units (quantise.hpp, 1.), and a label goes
 // when its whole-number bound times the unit is at least `energy`.
 // Complexity: two distance transforms per edge and sweep. Deterministic.
+// References: reduced-cost fixing: G. Nemhauser, L. Wolsey, "Integer and Combinatorial Optimization", 1988, II.5.2; small problems of
+// promising labels: C. Barnhart et al., "Branch-and-price: column generation for solving huge integer programs", Operations Research 46
+// (1998) 316-329. What extends their duals to all labels there does not help here (docs/adr/0007).
 #include <cantle/base/control.hpp>
 #include <cantle/mrf/pairwise_problem.hpp>
 #include <cantle/mrf/solve.hpp>
