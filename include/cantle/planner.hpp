@@ -44,9 +44,7 @@ void check_mesh_of(Cost const& cost, device_mesh const& mesh) {
 /// The problem that objective and bound belong to, in words.
 inline std::string bounded_problem_text(planning_problem const& p, polish_statistics const& polished,
                                         std::optional<std::size_t> seed_radius) {
-    std::string const ball = seed_radius ? "; of strategies within " + std::to_string(*seed_radius) +
-                                               (*seed_radius == 1 ? " axis" : " axes") + " of the optimum of each axis alone"
-                                         : "";
+    std::string const ball = seed_radius ? "; of strategies " + seed_ball_text(*seed_radius) : "";
     std::string const why = ball + (polished.left_out.empty() ? "" : "; not polished: " + polished.left_out);
     if (p.grouping.copies > 0)
         return "clustered: " + std::to_string(p.grouping.copies) + " of " + std::to_string(p.classes.class_of.size()) +

@@ -73,21 +73,4 @@ inline hard_part hard_part_of(factor_graph const& g, std::vector<std::vector<std
     return h;
 }
 
-/// g with the labels of `kept` only (increasing, at least one per variable); same variables and edges.
-inline factor_graph with_labels(factor_graph const& g, std::vector<std::vector<label>> const& kept) {
-    factor_graph smaller;
-    for (std::uint32_t v = 0; v < kept.size(); ++v) {
-        std::vector<double> costs;
-        for (label l : kept[v]) costs.push_back(g.costs(variable_id(v))[l]);
-        smaller.add_variable(std::move(costs));
-    }
-    for (auto const& e : g.edges()) {
-        cost_table t{static_cast<std::uint32_t>(kept[e.u.value].size()), static_cast<std::uint32_t>(kept[e.v.value].size()), {}};
-        for (label a : kept[e.u.value])
-            for (label b : kept[e.v.value]) t.values.push_back(g.pair_cost(e, a, b));
-        smaller.add_edge(e.u, e.v, std::move(t));
-    }
-    return smaller;
-}
-
 }  // namespace cantle::mrf

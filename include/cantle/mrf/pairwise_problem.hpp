@@ -261,4 +261,23 @@ factor_graph as_factor_graph(G const& g) {
     return out;
 }
 
+/// The problem with the labels of `kept` only (increasing, at least one per variable), as tables; same variables and edges.
+template <PairwiseProblem G>
+factor_graph with_labels(G const& g, std::vector<std::vector<label>> const& kept) {
+    factor_graph out;
+    for (std::uint32_t v = 0; v < kept.size(); ++v) {
+        std::span<double const> const all = g.costs(variable_id(v));
+        std::vector<double> costs;
+        for (label l : kept[v]) costs.push_back(all[l]);
+        out.add_variable(std::move(costs));
+    }
+    for (auto const& e : g.edges()) {
+        cost_table t{out.label_count(e.u), out.label_count(e.v), {}};
+        for (label r : kept[e.u.value])
+            for (label c : kept[e.v.value]) t.values.push_back(g.pair_cost(e, r, c));
+        out.add_edge(e.u, e.v, std::move(t));
+    }
+    return out;
+}
+
 }  // namespace cantle::mrf

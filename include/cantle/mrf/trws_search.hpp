@@ -144,24 +144,6 @@ std::optional<std::vector<std::vector<label>>> consistent_labels(G const& g) {
     return kept;
 }
 
-/// The problem with these labels only, as tables.
-template <PairwiseProblem G>
-factor_graph restricted(G const& g, std::vector<std::vector<label>> const& kept) {
-    factor_graph out;
-    for (std::uint32_t v = 0; v < kept.size(); ++v) {
-        std::vector<double> costs;
-        for (label j : kept[v]) costs.push_back(g.costs(variable_id(v))[j]);
-        out.add_variable(std::move(costs));
-    }
-    for (auto const& e : g.edges()) {
-        cost_table t{out.label_count(e.u), out.label_count(e.v), {}};
-        for (label r : kept[e.u.value])
-            for (label c : kept[e.v.value]) t.values.push_back(g.pair_cost(e, r, c));
-        out.add_edge(e.u, e.v, std::move(t));
-    }
-    return out;
-}
-
 /// What sweeps over a whole-number problem found, in its units.
 struct whole_outcome {
     std::vector<label> labels;
@@ -235,7 +217,7 @@ search_result trws_search(G const& g, trws_params const& params = {}, control co
     bool all = true;
     for (std::uint32_t v = 0; v < kept->size(); ++v) all = all && (*kept)[v].size() == g.label_count(variable_id(v));
     auto found = all ? detail::sweep_whole(whole.problem, params, limits, whole.unit)
-                     : detail::sweep_whole(detail::restricted(whole.problem, *kept), params, limits, whole.unit);
+                     : detail::sweep_whole(with_labels(whole.problem, *kept), params, limits, whole.unit);
     result.sweeps = found.sweeps;
     result.lower_bound = found.bound * whole.unit;
     result.status = found.ended_by;

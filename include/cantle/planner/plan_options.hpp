@@ -56,13 +56,16 @@ struct planning_statistics {
 
 namespace detail {
 
+inline std::string seed_ball_text(std::size_t radius) {
+    return "within " + std::to_string(radius) + (radius == 1 ? " axis" : " axes") + " of the optimum of each axis alone";
+}
+
 inline std::vector<std::string> constraint_texts(device_mesh const& mesh, plan_options const& o) {
     auto const& b = o.boundary;
     std::vector<std::string> list{inputs_text(b, mesh), outputs_text(b), "loss: Replicate", parameters_text(b), pairing_text};
     for (auto const& p : b.pins) list.push_back("pin: " + pin_text(p));
     if (o.seed_radius)
-        list.push_back("strategies: within " + std::to_string(*o.seed_radius) + (*o.seed_radius == 1 ? " axis" : " axes") +
-                       " of the optimum of each axis alone");
+        list.push_back("strategies: " + seed_ball_text(*o.seed_radius));
     if (o.uneven) list.push_back("shards: uneven ones allowed");
     for (auto const& limit : o.budgets) list.push_back(budget_text(limit));
     return list;

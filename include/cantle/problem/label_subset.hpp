@@ -14,12 +14,13 @@ namespace cantle {
 /// [group] -> labels kept, ascending.
 using label_subset = std::vector<std::vector<mrf::label>>;
 
-/// What a label decides: a strategy of the class' table, or a layout.
-inline std::uint32_t decision_of(decision_group const& g, mrf::label l) { return g.of_strategies ? g.strategies[l] : g.layouts[l]; }
+/// What the labels of a group decide, ascending: strategies of the class' table, or layouts.
+inline std::vector<std::uint32_t> const& decisions_in(decision_group const& g) { return g.of_strategies ? g.strategies : g.layouts; }
+inline std::uint32_t decision_of(decision_group const& g, mrf::label l) { return decisions_in(g)[l]; }
 
-/// The label that decides so. Precondition: the group has it. Decisions ascend with labels.
+/// The label that decides so. Precondition: the group has it.
 inline mrf::label label_of(decision_group const& g, std::uint32_t decision) {
-    auto const& list = g.of_strategies ? g.strategies : g.layouts;
+    auto const& list = decisions_in(g);
     return static_cast<mrf::label>(std::lower_bound(list.begin(), list.end(), decision) - list.begin());
 }
 

@@ -3,6 +3,7 @@
 // A labelling of one problem as a labelling of another one of the same graph, mesh, rules and boundary that groups its variables otherwise:
 // what a cluster has decided, every copy of it takes. Layouts are equal; labels may be numbered differently.
 #include <cantle/problem/build_problem.hpp>
+#include <cantle/problem/label_subset.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +19,7 @@ inline std::vector<std::uint32_t> decisions_of(planning_problem const& p, std::s
     decisions.reserve(p.grouping.group_of.size());
     for (auto const i : p.grouping.group_of) {
         auto const& group = p.grouping.groups[i];
-        decisions.push_back(group.of_strategies ? group.strategies[labels[i]] : group.layouts[labels[i]]);
+        decisions.push_back(decision_of(group, labels[i]));
     }
     return decisions;
 }
@@ -29,7 +30,7 @@ inline std::optional<std::vector<mrf::label>> labels_of(planning_problem const& 
     std::vector<mrf::label> labels(p.grouping.groups.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
         auto const& group = p.grouping.groups[i];
-        auto const& list = group.of_strategies ? group.strategies : group.layouts;
+        auto const& list = decisions_in(group);
         auto const at = std::find(list.begin(), list.end(), decisions[group.members.front()]);
         if (at == list.end()) return std::nullopt;
         labels[i] = static_cast<mrf::label>(at - list.begin());

@@ -5,6 +5,7 @@
 // Rules of the planner's own (that gradients lie as their parameter, say) shape the problem itself: which of them hold is given.
 #include <cantle/mrf/conflict.hpp>
 #include <cantle/mrf/hard_part.hpp>
+#include <cantle/mrf/pairwise_problem.hpp>
 #include <cantle/mrf/solve.hpp>
 #include <cantle/problem/build_problem.hpp>
 
